@@ -70,7 +70,8 @@ def compare(
     For the scores, all trees are cut into the same number of clusters, so that the scores are
     comparable. Clusterers without a tree, such as those of scikit-learn, are scored by their own
     clusters (`labels_`). The true classes (`truth`) and the mask of informative features
-    (`support`) are used only for the scores, not for the fits.
+    (`support`) are used only for the scores, not for the fits; only the number of true classes is
+    passed to registered methods without a tree, such as sparse K-means.
 
     Parameters
     ----------
@@ -100,8 +101,9 @@ def compare(
         The index of a Series is matched to the columns of X.
     n_clusters : int or None, default=None
         Number of clusters into which the trees are cut for the scores. None stands for the number
-        of true classes. If `truth` is None, the trees are not cut. Clusterers without a tree keep
-        their own number of clusters.
+        of true classes. If `truth` is None, the trees are not cut. Registered methods without a
+        tree are fitted with this number. Other clusterers without a tree keep their own number of
+        clusters.
     random_state : int, RandomState instance or None, default=None
         Seed of registered methods. The seed has no effect if `methods` contains estimators.
     n_jobs : int or None, default=None

@@ -153,8 +153,10 @@ class Method:
         """
         parameters = {**parameters, **self.fixed}
         if not self.has_tree:
-            # Candidates for the number of features of trees are not passed on.
-            parameters = {**parameters, "n_clusters": n_clusters, "n_features_to_select": None}
+            parameters = {**parameters, "n_clusters": n_clusters}
+            # Several candidates are for methods with a tree, which choose among them.
+            if not isinstance(parameters.get("n_features_to_select"), int):
+                parameters["n_features_to_select"] = None
         if self.fixed.get("n_features_to_select") is not None:
             n_fixed = min(self.fixed["n_features_to_select"], n_features)
             parameters = {**parameters, "n_features_to_select": n_fixed}
@@ -243,6 +245,28 @@ def compared_methods(keys: Sequence[str] | None = None) -> list[Method]:
     compared = [m for m in registered.values() if m.comparison_position is not None]
     # The sort is stable, so methods with equal positions remain in the order of registration.
     return sorted(compared, key=lambda m: m.comparison_position or 0)
+
+
+def describe_method(key: str, parameters: Mapping[str, Any]) -> Method:
+    """Return the registered method that describes a fit best.
+
+    This is a variant of the method whose fixed parameters are those of the fit and concern the
+    penalty of the feature weights, such as SHC-SSL, or the method itself. Other variants differ
+    only in defaults, and have no name of their own in a result.
+
+    Parameters
+    ----------
+    key : str
+        Key of the method.
+    parameters : mapping of str to object
+        Parameters of the fit by name.
+    """
+    method = METHODS[key]
+    for variant in VARIANTS.values():
+        is_same_penalty = variant.fixed.get("penalty") == parameters.get("penalty")
+        if "penalty" in variant.fixed and is_same_penalty and variant.load() is method.load():
+            return variant
+    return method
 
 
 def _check_keys(keys: Any, registered: Mapping[str, Method]) -> None:

@@ -293,6 +293,24 @@ def test_correlations_are_refused_where_they_have_no_meaning(main, table, tmp_pa
         assert sentence in " ".join(printed.split()), command
 
 
+def test_options_of_the_spike_and_slab_lasso(main, table, tmp_path):
+    file, _ = table
+    out = tmp_path / "out"
+    penalty = ("--method", "shc", "--penalty", "ssl")
+    code, _, _ = main(
+        *("cluster", file, *penalty, "--spike-penalty", "30,90", "--slab-penalty", 2),
+        *("--n-permutations", 2, "--n-clusters", 3, "--out", out),
+    )
+    assert code == 0
+    result = load_result(out)
+    assert [row["spike_penalty"] for row in result.about["search"]] == [30.0, 90.0]
+    assert result.about["parameters"]["slab_penalty"] == 2.0
+    assert "(SHC-SSL) of" in (out / "report.html").read_text(encoding="utf-8")
+    code, _, errors = main("cluster", file, *penalty, "-q", 20, "--out", tmp_path / "other")
+    assert code == 2
+    assert "follows from --spike-penalty, so --n-features cannot be given, got 20" in errors
+
+
 def test_compare_takes_the_names_of_methods(main, table, tmp_path):
     file, _ = table
     out = tmp_path / "comparison"

@@ -315,6 +315,25 @@ def test_shc_with_the_spike_and_slab_lasso_takes_missing_values():
     assert rand_score(model.labels_, EASY.labels) == 1
 
 
+def test_shc_with_the_spike_and_slab_lasso_finds_a_complement():
+    data = make_section2_example(0)
+    X = data.X[:, :4]
+    first = SHC(penalty="ssl", spike_penalty=1000.0).fit(X)
+    second = clone(first).set_params(complement_of=first.dissimilarity_).fit(X)
+    assert np.sum(first.dissimilarity_ * second.dissimilarity_) == pytest.approx(0, abs=1e-12)
+    assert np.all(second.distances_ >= 0)
+    assert second.get_support().tolist() == [True, True, False, False]
+
+
+def test_shc_with_the_spike_and_slab_lasso_takes_other_options():
+    model = SHC(
+        penalty="ssl", spike_penalty=150.0, metric="cityblock", refine=True, n_clusters=3
+    ).fit(EASY.X)
+    assert model.supported_
+    assert feature_recall(EASY.support, model.get_support()) > 0.9
+    assert rand_score(model.labels_, EASY.labels) == 1
+
+
 def test_shc_tries_100_spike_penalties_by_default():
     parameters = {"penalty": "ssl", "n_permutations": 2, "random_state": 0}
     model = SHC(**parameters).fit(SMALL)
@@ -394,12 +413,13 @@ def test_shc_finds_a_complement():
             "follows from spike_penalty, so n_features_to_select cannot be given, got 5",
         ),
         ({"penalty": "ssl", "l1_bound": "auto"}, "l1_bound cannot be given, got 'auto'"),
+        ({"slab_penalty": 2.0}, "slab_penalty has an effect only if penalty is 'ssl', got 2.0"),
         ({"penalty": "ssl", "slab_penalty": 0}, "slab_penalty must be a number in"),
         ({"penalty": "ssl", "spike_penalty": 0.5}, r"spike_penalty must be a number in \[1, "),
         ({"penalty": "ssl", "spike_penalty": []}, "at least one number, got an empty sequence"),
         (
             {"penalty": "ssl", "complement_of": np.ones((60, 60))},
-            "one l1_bound or one spike_penalty, got 100 candidates",
+            "complement_of needs one spike_penalty, got 100 candidates",
         ),
         ({"n_clusters": 0}, "n_clusters must be"),
         ({"linkage": "mean"}, "linkage must be one of"),

@@ -63,6 +63,7 @@ MODELS = {
     "SHC, bound": (SHC(l1_bound=3.0, n_clusters=3, refine=True), A),
     "SHC, auto": (SHC(l1_bound="auto", n_permutations=2, random_state=0, n_clusters=3), A),
     "SHC, cityblock": (SHC([10, 20], metric="cityblock", n_permutations=2, random_state=0), HOLES),
+    "SHC, ssl": (SHC(penalty="ssl", spike_penalty=60.0, n_clusters=3), HOLES),
     "HighVarianceHC": (HighVarianceHC(20, n_clusters=3), HOLES),
     "HighVarianceHC, cityblock": (HighVarianceHC(20, linkage="average", metric="cityblock"), A),
     "HighVarianceHC, correlation": (HighVarianceHC(20, linkage="ward", metric="correlation"), A),
@@ -94,9 +95,11 @@ def assert_same_fit(model, expected, rtol=1e-9):
         assert model.search_results_.keys() == expected.search_results_.keys()
         for name, values in expected.search_results_.items():
             np.testing.assert_allclose(model.search_results_[name], values, **close, err_msg=name)
-        np.testing.assert_array_equal(
-            model.search_results_["l1_bound"], expected.search_results_["l1_bound"]
-        )
+        # The candidates are the same to the last digit.
+        for name in {"l1_bound", "spike_penalty"} & expected.search_results_.keys():
+            np.testing.assert_array_equal(
+                model.search_results_[name], expected.search_results_[name]
+            )
 
 
 def test_fits_are_those_to_the_array(backend):

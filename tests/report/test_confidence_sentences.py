@@ -86,8 +86,8 @@ def test_the_verdict_on_supported_clusters_mentions_that_their_number_is_unteste
     ("agreements", "start"),
     [
         ([1.0, 0.5, 0.1], None),  # the third split is not significant
-        ([1.0, 0.49, 0.1], "1 significant split is not that of the tree"),
-        ([0.2, -0.1, 0.1], "2 significant splits are not those of the tree"),
+        ([1.0, 0.49, 0.1], "1 significant split differs from that of the tree"),
+        ([0.2, -0.1, 0.1], "2 significant splits differ from those of the tree"),
     ],
 )
 def test_significant_splits_that_differ_from_the_tree_are_counted(plain, agreements, start):

@@ -21,6 +21,7 @@ from mrshc.core.trees.tree import ADDITIVE_METRICS, METRICS, AdditiveMetric, agg
 from mrshc.errors import Parameter, ParameterError
 from mrshc.estimators.base import (
     TreeCutter,
+    all_constant_error,
     candidate_feature_counts,
     check_linkage_and_metric,
     derive_seed,
@@ -46,9 +47,10 @@ from mrshc.validation.parameters import (
     check_option,
 )
 
-# Range of the penalties of the spike-and-slab lasso. A penalty of zero would give all weights an
-# infinite density.
-_PENALTY_RANGE = (1e-6, 1e9)
+# Range of the penalties of the spike-and-slab lasso. The logarithms of the penalties are used, so
+# they must be positive and finite.
+_PENALTY_RANGE = (1e-6, 1e300)
+_DEFAULT_SLAB = 1.0
 _SLAB_ADVICE = "It is the penalty of large weights; the default is 1."
 
 
@@ -79,10 +81,10 @@ class SHC(CallbackSupportMixin, TreeCutter):
     spike_penalty : float, sequence of float, "auto" or None, default=None
         Penalty of small weights if `penalty="ssl"`, at least `slab_penalty`, or a sequence of
         candidates, one of which is chosen by the permutation gap. None and "auto" stand for 100
-        candidates, from `slab_penalty` to a value with the fewest features. The unit of the
-        penalties does not depend on the data; see Notes.
+        candidates, from `slab_penalty` to a value above the slopes of all features. The penalty
+        does not depend on the unit of the data, but on the number of samples; see Notes.
     slab_penalty : float, default=1.0
-        Penalty of large weights if `penalty="ssl"`. It is positive.
+        Penalty of large weights if `penalty="ssl"`, a positive number. With "l1", it must be 1.
     n_clusters : int or None, default=None
         Number of clusters into which the tree is cut. If None, the tree is built but not cut.
     linkage : str, default="complete"
@@ -133,7 +135,8 @@ class SHC(CallbackSupportMixin, TreeCutter):
         part of the weighted sum that is orthogonal to `complement_of`. The matrix is scaled to unit
         Frobenius norm. The tree is built on this matrix, unless the features were refined.
     criterion_ : float
-        Value of the objective :math:`u^\top D w` (see Notes). Each pair of samples is counted once.
+        Value of :math:`u^\top D w` (see Notes), without a penalty. Each pair of samples is counted
+        once.
     l1_bound_ : float
         Chosen bound on the L1 norm of the weights. Defined only if `penalty="l1"`.
     spike_penalty_ : float
@@ -146,7 +149,8 @@ class SHC(CallbackSupportMixin, TreeCutter):
         Table of the candidates. The columns are:
 
         - `l1_bound` or `spike_penalty` : L1 bound, or penalty of small weights;
-        - `n_features`, `criterion` : number of nonzero weights, and value of the objective;
+        - `n_features`, `criterion` : number of nonzero weights, and value of
+          :math:`u^\top D w`;
         - `chosen` : whether the candidate was chosen;
         - `n_features_target`, `reached` : target number of features, and whether `n_features`
           equals this number; only if the candidates are numbers of features;
@@ -212,8 +216,12 @@ class SHC(CallbackSupportMixin, TreeCutter):
     the mean of this logarithm over permutations. In a permutation, the entries of each column of D
     are permuted independently. The candidate with the largest gap is chosen.
 
-    With `penalty="ssl"`, there is no L1 bound. Instead of :math:`\delta`, each feature has a
-    threshold of its own, the mean of the slab penalty :math:`\lambda_1` and the spike penalty
+    With `penalty="ssl"`, there is no L1 bound. The objective is :math:`u^\top D w / \sigma + \sum_j
+    \log[\theta \lambda_1 e^{-\lambda_1 w_j} + (1 - \theta) \lambda_0 e^{-\lambda_0 w_j}]`, where
+    :math:`\sigma` is half of the median over features of the mean distance between two samples. A
+    feature with variance 1 then has about the mean distance 2, and the result does not depend on
+    the unit of the data. Instead of :math:`\delta`, each feature has a threshold of its own, the
+    mean of the slab penalty :math:`\lambda_1` and the spike penalty
     :math:`\lambda_0`, weighted by the posterior probability that the feature belongs to the slab
     [4]_:
 
@@ -222,12 +230,14 @@ class SHC(CallbackSupportMixin, TreeCutter):
         e^{-w_j (\lambda_0 - \lambda_1)}\right]^{-1}.
 
     The share :math:`\theta` of features in the slab is estimated as (1 + q) / (1 + 2p), where q is
-    the number of nonzero weights. The objective has many local maxima, so the algorithm climbs a
-    ladder of increasing spike penalties, and each solution is the start for the next penalty. D is
-    scaled such that the median over features of the mean distance between two samples is 2, the
-    value of a feature with variance 1. The R package recombine does not scale D, and its candidates
-    are equidistant up to the larger number of samples and features. The permutation gap can be
-    largest for the smallest candidate, with which all features have nonzero weights.
+    the number of nonzero weights. The objective has many local maxima. Therefore solutions are
+    computed for an increasing sequence of up to 100 spike penalties, and each solution is the start
+    for the next one. This takes about 250 iterations, also if one penalty is given, and as many for
+    each permutation. `n_iter_` is the number of iterations for the chosen penalty only. The entries
+    of :math:`D^\top u` are proportional to the number of samples, so the same spike penalty leaves
+    fewer features if there are fewer samples. The R package recombine has no :math:`\sigma`, and
+    its candidates are equidistant up to the larger number of samples and features. The permutation
+    gap can be largest for the smallest candidate, with which all features have nonzero weights.
 
     Missing values (NaN) are allowed. The dissimilarity of two samples is computed from the m
     features that are observed in both samples, and is multiplied by p / m, where p is the number of
@@ -267,7 +277,7 @@ class SHC(CallbackSupportMixin, TreeCutter):
         l1_bound: Any = None,
         penalty: str = "l1",
         spike_penalty: Any = None,
-        slab_penalty: float = 1.0,
+        slab_penalty: float = _DEFAULT_SLAB,
         n_clusters: int | None = None,
         linkage: str = "complete",
         metric: str = "sqeuclidean",
@@ -437,13 +447,18 @@ class SHC(CallbackSupportMixin, TreeCutter):
         wanted = self.n_features_to_select
         if check_option("penalty", self.penalty, PENALTIES) == "ssl":
             return self._spike_and_slab_penalty(pairs, n_constant=n_constant)
-        if self.spike_penalty is not None:
-            raise ParameterError(
-                "{spike} has an effect only if {penalty} is 'ssl', got {value!r}. Leave it out.",
-                spike=Parameter("spike_penalty"),
-                penalty=Parameter("penalty"),
-                value=self.spike_penalty,
-            )
+        slab = self._check_slab_penalty()
+        for name, is_default in (
+            ("spike_penalty", self.spike_penalty is None),
+            ("slab_penalty", slab == _DEFAULT_SLAB),
+        ):
+            if not is_default:
+                raise ParameterError(
+                    "{name} has an effect only if {penalty} is 'ssl', got {value!r}. Leave it out.",
+                    name=Parameter(name),
+                    penalty=Parameter("penalty"),
+                    value=getattr(self, name),
+                )
         if wanted is not None and self.l1_bound is not None:
             raise ParameterError(
                 "Give {number} or {bound}, not both, got {value[0]!r} and {value[1]!r}. {advice}",
@@ -452,24 +467,16 @@ class SHC(CallbackSupportMixin, TreeCutter):
                 value=(wanted, self.l1_bound),
                 advice="The bound decides on the number of features.",
             )
-        targets = self._candidate_feature_counts(p, n_constant=n_constant)
-        if self.l1_bound is None:
-            return L1Penalty(bounds=(), targets=targets, **self._stopping_rule())
-        bounds = candidate_l1_bounds(self.l1_bound, n_features=p)
-        return L1Penalty(bounds=bounds, targets=(), **self._stopping_rule())
-
-    def _candidate_feature_counts(self, p: int, *, n_constant: int) -> tuple[int, ...]:
-        """Return the candidates for the number of features.
-
-        Raise ValueError if all p features are constant.
-        """
-        wanted = self.n_features_to_select
-        return candidate_feature_counts(
+        targets = candidate_feature_counts(
             "auto" if wanted is None else wanted,
             n_features=p,
             n_constant=n_constant,
             metric=self.metric,
         )
+        if self.l1_bound is None:
+            return L1Penalty(bounds=(), targets=targets, **self._stopping_rule())
+        bounds = candidate_l1_bounds(self.l1_bound, n_features=p)
+        return L1Penalty(bounds=bounds, targets=(), **self._stopping_rule())
 
     def _spike_and_slab_penalty(
         self, pairs: PairDistances, *, n_constant: int
@@ -485,35 +492,38 @@ class SHC(CallbackSupportMixin, TreeCutter):
                     name=Parameter(name),
                     value=getattr(self, name),
                 )
-        # This raises ValueError if all features are constant.
-        self._candidate_feature_counts(pairs.shape[1], n_constant=n_constant)
-        low, high = _PENALTY_RANGE
-        slab = check_number(
-            "slab_penalty", self.slab_penalty, low=low, high=high, advice=_SLAB_ADVICE
-        )
+        if n_constant == pairs.shape[1]:
+            raise all_constant_error(n_constant)
+        slab = self._check_slab_penalty()
         with limit_blas_to_one_thread():
             settings = spike_and_slab_settings(pairs, slab_penalty=slab, **self._stopping_rule())
         if self.spike_penalty is None or _is_auto(self.spike_penalty):
-            return SpikeAndSlabPenalty(spike_penalties=settings.ladder, settings=settings)
+            return SpikeAndSlabPenalty(spike_penalties=settings.path_penalties, settings=settings)
         candidates = candidate_values(
             "spike_penalty",
             self.spike_penalty,
             low=slab,
-            high=high,
+            high=_PENALTY_RANGE[1],
             advice="It is at least the penalty of large weights. Leave it out to try 100 values.",
         )
         return SpikeAndSlabPenalty(spike_penalties=candidates, settings=settings)
+
+    def _check_slab_penalty(self) -> float:
+        """Return `slab_penalty`; raise ParameterError if it is invalid."""
+        low, high = _PENALTY_RANGE
+        return check_number(
+            "slab_penalty", self.slab_penalty, low=low, high=high, advice=_SLAB_ADVICE
+        )
 
     def _refuse_several_complements(self, n_candidates: int) -> None:
         """Raise ParameterError if `complement_of` is given and there are several candidates."""
         if self.complement_of is not None and n_candidates > 1:
             raise ParameterError(
-                "{complement} needs one {number}, one {bound} or one {spike}, got {value} "
-                "candidates. {advice}",
+                "{complement} needs one {number}, got {value} candidates. {advice}",
                 complement=Parameter("complement_of"),
-                number=Parameter("n_features_to_select"),
-                bound=Parameter("l1_bound"),
-                spike=Parameter("spike_penalty"),
+                number=Parameter(
+                    "spike_penalty" if self.penalty == "ssl" else "n_features_to_select"
+                ),
                 value=n_candidates,
                 advice="The permutation gap, which would choose among them, is not defined for a "
                 "complement.",

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from mrshc.methods import METHODS
+from mrshc.methods import METHODS, describe_method
 from mrshc.plotting.bar_plots import loadings, markers, silhouettes
 from mrshc.plotting.branch_marks import result_support, result_tests, significance_note
 from mrshc.plotting.consensus_plot import consensus_matrix
@@ -104,7 +104,7 @@ def register(picture: Picture) -> Picture:
 
 def result_title(result: Any) -> str:
     """Return a title with the method and the numbers of clusters and features of a result."""
-    name = METHODS[result.about["method"]].label
+    name = describe_method(result.about["method"], result.about["parameters"]).label
     clusters = "1 cluster" if result.n_clusters_ == 1 else f"{result.n_clusters_} clusters"
     return (
         f"{name}: {clusters} on {result.n_features_selected_:,} of "

@@ -38,7 +38,8 @@ def search_story(table: Table) -> SearchStory:
     Raises
     ------
     ValueError
-        If `table` is neither a mapping nor a DataFrame, or if it lacks the column "chosen".
+        If `table` is neither a mapping nor a DataFrame, or if it lacks the column "chosen" or the
+        column with the parameter of the candidates.
 
     See Also
     --------
@@ -87,14 +88,19 @@ def _explain_cut(table: Table) -> SearchStory:
 
 
 def _explain_gap(table: Table) -> SearchStory:
-    """Return an explanation of the choice of the penalty of SHC by the permutation gap.
+    """Return an explanation of the choice of the penalty of feature weights by permutations.
 
     SHC is the sparse hierarchical clustering of Witten and Tibshirani (2010). The L1 bound limits
     the sum of the feature weights, and the spike penalty reduces small weights. The permutation gap
     compares the criterion that SHC maximises with the values of this criterion in permuted data.
     """
     chosen = int(np.flatnonzero(table["chosen"])[0])
-    penalty = next(name for name in _PENALTIES if name in table)
+    penalty = next((name for name in _PENALTIES if name in table), None)
+    if penalty is None:
+        raise ValueError(
+            f"table must have a column for its candidates, such as {' or '.join(_PENALTIES)}, got "
+            f"the columns {', '.join(table)}. Pass the search_results_ of an estimator."
+        )
     value = float(table[penalty][chosen])
     features = format_count(int(table["n_features"][chosen]), "feature")
     verdict = f"Chosen: {features} ({_PENALTIES[penalty]} {value:.3g})"

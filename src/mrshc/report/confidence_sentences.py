@@ -11,7 +11,8 @@ STABLE, UNSTABLE = 0.75, 0.6
 # P-values are computed with a fitted distribution, whose far tail is uncertain. Smaller p-values
 # are therefore given as a bound.
 _SMALLEST_P_VALUE = 1e-4
-# Adjusted Rand index below which the tested split and that of the tree have little in common.
+# Adjusted Rand index below which the tested split and that of the tree have little in common. The
+# value is a convention: halfway between equal and unrelated splits.
 _SMALL_AGREEMENT = 0.5
 
 
@@ -97,9 +98,9 @@ def _other_splits_sentence(result: Result) -> str | None:
     if n_other == 0:
         return None
     subject = (
-        "1 significant split is not that"
+        "1 significant split differs from that"
         if n_other == 1
-        else f"{n_other} significant splits are not those"
+        else f"{n_other} significant splits differ from those"
     )
     return (
         f"{subject} of the tree (column agreement of branches.csv, below "

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mrshc.io.result import MAX_CUTS, Result
-from mrshc.methods import METHODS
+from mrshc.methods import METHODS, describe_method
 from mrshc.plotting.result_pictures import MARKERS_CAVEAT
 from mrshc.plotting.search_explanation import search_story
 from mrshc.report import sentences
@@ -106,7 +106,8 @@ def result_content(result: Result, *, values: dict[str, Any]) -> dict[str, Any]:
     about = result.about
     return {
         "title": sentences.page_title(result),
-        "lead": f"{METHODS[about['method']].name} of {about['data']['source']}",
+        "lead": f"{describe_method(about['method'], about['parameters']).name} of "
+        f"{about['data']['source']}",
         # Whether the tree is built on associated features, and whether these replaced the result
         # of a finished search.
         "associated": bool(about["supported"]),

@@ -24,15 +24,15 @@ def pairs_of(X, metric="sqeuclidean"):
 def path_of(X, penalties=None, *, slab_penalty=1.0, **rule):
     pairs = pairs_of(X)
     settings = spike_and_slab_settings(pairs, slab_penalty=slab_penalty, **{**RULE, **rule})
-    chosen = settings.ladder if penalties is None else penalties
-    return spike_and_slab_path(DataDissimilarity(pairs), chosen, settings), settings
+    chosen = settings.path_penalties if penalties is None else penalties
+    return spike_and_slab_path(DataDissimilarity(pairs), chosen, settings=settings), settings
 
 
 def explicit_path(D, settings):
-    """Return the weights for each penalty of the ladder, by the formulas, from D itself."""
+    """Return the weights for each penalty of the settings, by the formulas, from D itself."""
     p = D.shape[1]
     w, theta, found = np.full(p, 1 / np.sqrt(p)), 0.5, []
-    for spike in settings.ladder:
+    for spike in settings.path_penalties:
         u = D @ w / np.linalg.norm(D @ w)
         for _ in range(settings.max_iter):
             ratio = spike / settings.slab_penalty * (1 - theta) / theta
@@ -55,9 +55,11 @@ def dense(solutions, p):
     return weights
 
 
-def test_weights_are_those_of_the_formulas():
+@pytest.mark.parametrize("slab_penalty", [1.0, 0.1, 6.0])
+def test_weights_are_those_of_the_formulas(slab_penalty):
     X = make_simulation_1(3).X[:, :80]
-    solutions, settings = path_of(X)
+    solutions, settings = path_of(X, slab_penalty=slab_penalty)
+    assert settings.path_penalties[0] == slab_penalty
     i, j = np.triu_indices(len(X), 1)
     D = (X[i] - X[j]) ** 2
     # A feature with variance one has the mean distance two.
@@ -83,17 +85,17 @@ def test_weights_do_not_depend_on_the_unit_of_the_data(factor):
     X = make_simulation_1(3).X[:, :80]
     expected, settings = path_of(X)
     found, scaled_settings = path_of(factor * X)
-    np.testing.assert_allclose(scaled_settings.ladder, settings.ladder, rtol=1e-9)
+    np.testing.assert_allclose(scaled_settings.path_penalties, settings.path_penalties, rtol=1e-9)
     np.testing.assert_allclose(dense(found, 80), dense(expected, 80), atol=1e-7)
 
 
 def test_a_penalty_does_not_depend_on_the_others():
     X = make_simulation_1(3).X[:, :80]
-    ladder, settings = path_of(X)
+    path, settings = path_of(X)
     for position in (10, 70, 99):
-        (alone,), _ = path_of(X, [settings.ladder[position]])
-        np.testing.assert_array_equal(alone.indices, ladder[position].indices)
-        np.testing.assert_array_equal(alone.weights, ladder[position].weights)
+        (alone,), _ = path_of(X, [settings.path_penalties[position]])
+        np.testing.assert_array_equal(alone.indices, path[position].indices)
+        np.testing.assert_array_equal(alone.weights, path[position].weights)
     many, _ = path_of(X, [300.5, 33.3, 300.5])
     for solution in many:
         (alone,), _ = path_of(X, [solution.spike_penalty])
@@ -113,7 +115,8 @@ def test_equal_penalties_shrink_all_features_alike():
 
 def test_one_feature_remains_if_no_slope_exceeds_the_penalty():
     X = np.random.default_rng(0).normal(size=(10, 6)) * [1, 1, 1, 1, 3, 1]
-    (found,), _ = path_of(X, [1e6], slab_penalty=1e6)
+    (found,), settings = path_of(X, [1e6], slab_penalty=1e6)
+    assert settings.path_penalties == (1e6,)
     assert found.indices.tolist() == [4]
     assert found.weights.tolist() == [1.0]
 
@@ -129,10 +132,10 @@ def test_the_gap_compares_logarithms_of_criteria():
     pairs = pairs_of(make_simulation_1(3).X[:30, :60])
     settings = spike_and_slab_settings(pairs, slab_penalty=1.0, **RULE)
     penalties = [2.0, 40.0, 90.0]
-    solutions = spike_and_slab_path(DataDissimilarity(pairs), penalties, settings)
+    solutions = spike_and_slab_path(DataDissimilarity(pairs), penalties, settings=settings)
     done = []
     common = {"n_permutations": 3, "entropy": 5, "progress": lambda *each: done.append(each)}
-    gap = spike_and_slab_gap(pairs, solutions, settings, n_jobs=1, **common)
+    gap = spike_and_slab_gap(pairs, solutions, settings=settings, n_jobs=1, **common)
     logs = np.log(
         [
             permuted_spike_and_slab_criteria(
@@ -149,7 +152,7 @@ def test_the_gap_compares_logarithms_of_criteria():
     np.testing.assert_allclose(gap.gap, expected, rtol=1e-12)
     np.testing.assert_allclose(gap.standard_deviation, logs.std(axis=0, ddof=1), rtol=1e-9)
     assert done == [(1, 3), (2, 3), (3, 3)]
-    parallel = spike_and_slab_gap(pairs, solutions, settings, n_jobs=2, **common)
+    parallel = spike_and_slab_gap(pairs, solutions, settings=settings, n_jobs=2, **common)
     np.testing.assert_array_equal(parallel.gap, gap.gap)
 
 
@@ -158,7 +161,7 @@ def test_a_permutation_breaks_the_association_of_features():
     X = np.repeat(make_simulation_1(3).X[:40, :1], 30, axis=1)
     pairs = pairs_of(X)
     settings = spike_and_slab_settings(pairs, slab_penalty=1.0, **RULE)
-    (solution,) = spike_and_slab_path(DataDissimilarity(pairs), [1.0], settings)
+    (solution,) = spike_and_slab_path(DataDissimilarity(pairs), [1.0], settings=settings)
     (permuted,) = permuted_spike_and_slab_criteria(
         pairs=pairs, spike_penalties=[1.0], settings=settings, entropy=0, permutation=0
     )
@@ -171,7 +174,9 @@ def test_weights_are_those_of_the_array_in_memory(implementation):
     for X in (implementation.in_memory(A), implementation(A)):
         pairs = pairs_of(X)
         settings = spike_and_slab_settings(pairs, slab_penalty=1.0, **RULE)
-        results.append(spike_and_slab_path(DataDissimilarity(pairs), [30.0, 80.0], settings))
+        results.append(
+            spike_and_slab_path(DataDissimilarity(pairs), [30.0, 80.0], settings=settings)
+        )
     for expected, found in zip(*results, strict=True):
         np.testing.assert_array_equal(found.indices, expected.indices)
         np.testing.assert_allclose(found.weights, expected.weights, rtol=1e-6)

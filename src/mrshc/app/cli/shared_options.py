@@ -470,6 +470,13 @@ class MethodOptions:
             "between them; or auto (the default).",
         ),
     ] = None
+    slab_penalty: Annotated[
+        float | None,
+        _method_option(
+            "--slab-penalty",
+            help="shc with --penalty ssl: penalty of large weights (default 1).",
+        ),
+    ] = None
     n_permutations: Annotated[
         int | None,
         _method_option(
@@ -508,6 +515,7 @@ class MethodOptions:
             "spike_penalty": parse_numbers_or_auto(
                 "--spike-penalty", self.spike_penalty, kind=float
             ),
+            "slab_penalty": self.slab_penalty,
             "n_permutations": self.n_permutations,
             **sparse_method_parameters(self.selection, refine=self.refine, robust=self.robust),
         }

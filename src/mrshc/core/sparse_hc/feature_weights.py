@@ -242,7 +242,7 @@ def permuted_criteria(
     criteria : ndarray of shape (n_bounds,)
         Value of the criterion for each L1 bound.
     """
-    permuted = PermutedPairs(pairs, entropy, permutation)
+    permuted = PermutedPairs(pairs, entropy=entropy, permutation=permutation)
     p = pairs.shape[1]
     u = permuted.multiply(np.ones((p, 1)))
     u = np.repeat(u / np.linalg.norm(u), len(l1_bounds), axis=1)

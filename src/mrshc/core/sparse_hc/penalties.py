@@ -144,10 +144,10 @@ class SpikeAndSlabPenalty:
 
     def solve(self, dissimilarity: WeightedDissimilarity) -> list[SpikeAndSlabWeights]:
         """Return the feature weights for each candidate."""
-        return spike_and_slab_path(dissimilarity, self.spike_penalties, self.settings)
+        return spike_and_slab_path(dissimilarity, self.spike_penalties, settings=self.settings)
 
     def permutation_gap(
         self, pairs: PairDistances, solutions: Sequence[SpikeAndSlabWeights], **settings: Any
     ) -> PermutationGap:
         """Return the permutation gap for each candidate; see :class:`WeightPenalty`."""
-        return spike_and_slab_gap(pairs, solutions, self.settings, **settings)
+        return spike_and_slab_gap(pairs, solutions, settings=self.settings, **settings)

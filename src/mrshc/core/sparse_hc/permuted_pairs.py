@@ -39,7 +39,7 @@ class PermutedPairs:
         Value by which all distances in D are divided; see :class:`PairDistances`.
     """
 
-    def __init__(self, pairs: PairDistances, entropy: int, permutation: int) -> None:
+    def __init__(self, pairs: PairDistances, *, entropy: int, permutation: int) -> None:
         n, p = pairs.shape
         self._pairs = pairs
         self._seed = (entropy, permutation)

@@ -34,11 +34,11 @@ from mrshc.core.sparse_hc.weighted_dissimilarity import PermutedDissimilarity, W
 # The share of features in the slab has the prior distribution Beta(1, p), as in the R package of
 # the authors, and 1/2 is its value at the start.
 _BETA_A, _FIRST_SLAB_SHARE = 1.0, 0.5
-# The ladder of spike penalties has this many values, and its last value is this many times the
-# largest slope of a feature. The spike then exceeds all slopes, so larger values change little.
-_N_LADDER, _LARGEST_SPIKE = 100, 3.0
-# Mean distance of two samples in a feature with variance one, if the distances are squared
-# differences.
+# The sequence of spike penalties has this many values, and its last value is this many times the
+# largest slope of a feature for equal dissimilarities. Larger values change little.
+_N_PENALTIES, _LARGEST_SPIKE = 100, 3.0
+# Mean distance of two samples to which a typical feature is scaled. It is that of a feature with
+# variance one, if the distances are squared differences.
 _STANDARD_DISTANCE = 2.0
 
 
@@ -76,7 +76,7 @@ class SpikeAndSlabSettings:
 
     Attributes
     ----------
-    ladder : tuple of float
+    path_penalties : tuple of float
         Increasing spike penalties. The solution for each of them starts from the solution for the
         previous one.
     slab_penalty : float
@@ -91,7 +91,7 @@ class SpikeAndSlabSettings:
         L1 norm of u.
     """
 
-    ladder: tuple[float, ...]
+    path_penalties: tuple[float, ...]
     slab_penalty: float
     scale: float
     max_iter: int
@@ -101,11 +101,12 @@ class SpikeAndSlabSettings:
 def spike_and_slab_settings(
     pairs: PairDistances, *, slab_penalty: float, max_iter: int, tol: float
 ) -> SpikeAndSlabSettings:
-    """Return settings with a scale and a ladder of spike penalties that suit the data.
+    """Return settings with a scale and a sequence of spike penalties that suit the data.
 
     The slopes are scaled such that the median, over features that are not constant, of the mean
-    distance between two samples is that of a feature with variance one. The ladder is a geometric
-    sequence from the slab penalty to three times the largest slope for equal dissimilarities.
+    distance between two samples is 2. This is the mean squared difference in a feature with
+    variance one; for other metrics, the value is the same. The penalties are a geometric sequence
+    from the slab penalty to three times the largest slope for equal dissimilarities.
     """
     n, _ = pairs.shape
     n_pairs = n * (n - 1) / 2
@@ -116,10 +117,12 @@ def spike_and_slab_settings(
     scale = float(np.median(varying)) / _STANDARD_DISTANCE
     # A unit vector of equal dissimilarities has the entries 1 / sqrt(n_pairs).
     largest_slope = float(varying.max()) / scale * np.sqrt(n_pairs)
-    end = max(slab_penalty, _LARGEST_SPIKE * largest_slope)
-    ladder = np.unique(np.geomspace(slab_penalty, end, _N_LADDER))
+    end = _LARGEST_SPIKE * largest_slope
+    penalties = (slab_penalty,)
+    if end > slab_penalty:
+        penalties = tuple(np.geomspace(slab_penalty, end, _N_PENALTIES).tolist())
     return SpikeAndSlabSettings(
-        ladder=tuple(ladder.tolist()),
+        path_penalties=penalties,
         slab_penalty=slab_penalty,
         scale=scale,
         max_iter=max_iter,
@@ -129,34 +132,40 @@ def spike_and_slab_settings(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _State:
-    """Weights of all features, their dissimilarity and the share of features in the slab."""
+    """Weights of all features, the slopes of their dissimilarity, and the share in the slab."""
 
     weights: Float
     u: Float
+    slopes: Float
     slab_share: float
 
 
 def spike_and_slab_path(
     dissimilarity: WeightedDissimilarity,
     spike_penalties: Sequence[float],
+    *,
     settings: SpikeAndSlabSettings,
 ) -> list[SpikeAndSlabWeights]:
     """Return the feature weights for several spike penalties, in the order of the penalties.
 
-    The criterion has many local maxima. Therefore the algorithm climbs the ladder of the settings:
-    it starts from equal weights and the smallest penalty, and each solution is the start for the
-    next penalty. A penalty that is not on the ladder starts from the ladder's last smaller value,
-    so its solution does not depend on the other penalties in `spike_penalties`.
+    The criterion has many local maxima. Therefore the path of solutions is computed for the
+    penalties of the settings, with warm starts: the first solution starts from equal weights, and
+    each solution is the start for the next penalty. A penalty that is not one of them starts from
+    the last solution for a smaller one, so its solution does not depend on the other penalties in
+    `spike_penalties`.
     """
     p = dissimilarity.n_features
     equal = np.full(p, 1.0 / np.sqrt(p))
     u, _ = dissimilarity.of_weights(np.arange(p), equal)
-    state = _State(weights=equal, u=u, slab_share=_FIRST_SLAB_SHARE)
+    slopes = dissimilarity.slopes(u) / settings.scale
+    state = _State(weights=equal, u=u, slopes=slopes, slab_share=_FIRST_SLAB_SHARE)
     solved: dict[float, SpikeAndSlabWeights] = {}
-    on_ladder = {value for value in settings.ladder if value <= max(spike_penalties)}
-    for penalty in sorted(on_ladder | set(spike_penalties)):
-        solved[penalty], next_state = _alternate(dissimilarity, penalty, state, settings)
-        if penalty in on_ladder:
+    on_path = {value for value in settings.path_penalties if value <= max(spike_penalties)}
+    for penalty in sorted(on_path | set(spike_penalties)):
+        solved[penalty], next_state = _alternate(
+            dissimilarity, penalty, state=state, settings=settings
+        )
+        if penalty in on_path:
             state = next_state
     return [solved[penalty] for penalty in spike_penalties]
 
@@ -164,6 +173,7 @@ def spike_and_slab_path(
 def _alternate(
     dissimilarity: WeightedDissimilarity,
     spike_penalty: float,
+    *,
     state: _State,
     settings: SpikeAndSlabSettings,
 ) -> tuple[SpikeAndSlabWeights, _State]:
@@ -174,10 +184,10 @@ def _alternate(
     share of features in the slab is then estimated from the number of non-zero weights.
     """
     p = dissimilarity.n_features
-    weights, u, slab_share = state.weights, state.u, state.slab_share
+    weights, u, slopes = state.weights, state.u, state.slopes
+    slab_share = state.slab_share
     n_iter, converged = 0, False
     while not converged and n_iter < settings.max_iter:
-        slopes = dissimilarity.slopes(u) / settings.scale
         thresholds = _thresholds(
             weights, spike_penalty, slab_share=slab_share, slab_penalty=settings.slab_penalty
         )
@@ -186,6 +196,8 @@ def _alternate(
         slab_share = (_BETA_A + indices.size) / (_BETA_A + 2 * p)
         old = u
         u, criterion = dissimilarity.of_weights(indices, weights[indices])
+        # After the last iteration, the slopes are needed for the next penalty.
+        slopes = dissimilarity.slopes(u) / settings.scale
         n_iter += 1
         converged = bool(np.abs(u - old).sum() <= settings.tol * np.abs(old).sum())
     solution = SpikeAndSlabWeights(
@@ -196,7 +208,7 @@ def _alternate(
         n_iter=n_iter,
         converged=converged,
     )
-    return solution, _State(weights=weights, u=u, slab_share=slab_share)
+    return solution, _State(weights=weights, u=u, slopes=slopes, slab_share=slab_share)
 
 
 def _thresholds(
@@ -234,8 +246,8 @@ def _unit_positive_part(slopes: Float, thresholds: Float) -> Float:
 def spike_and_slab_gap(
     pairs: PairDistances,
     solutions: Sequence[SpikeAndSlabWeights],
-    settings: SpikeAndSlabSettings,
     *,
+    settings: SpikeAndSlabSettings,
     n_permutations: int,
     entropy: int,
     n_jobs: int | None,
@@ -274,6 +286,6 @@ def permuted_spike_and_slab_criteria(
     permutation: int,
 ) -> Float:
     """Return the criterion u'Dw for each spike penalty, computed from one permutation of D."""
-    permuted = PermutedDissimilarity(PermutedPairs(pairs, entropy, permutation))
-    path = spike_and_slab_path(permuted, spike_penalties, settings)
+    permuted = PermutedPairs(pairs, entropy=entropy, permutation=permutation)
+    path = spike_and_slab_path(PermutedDissimilarity(permuted), spike_penalties, settings=settings)
     return np.array([solution.criterion for solution in path])
