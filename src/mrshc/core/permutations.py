@@ -1,4 +1,4 @@
-"""Permutation gap, by which sparse clustering chooses a bound on the L1 norm of feature weights.
+"""Permutation gap, by which sparse clustering chooses the penalty of feature weights.
 
 References
 ----------
@@ -21,17 +21,17 @@ from mrshc.core.parallel import ProgressCallback, StepCounter, run_in_parallel
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PermutationGap:
-    """The permutation gap for each of several L1 bounds.
+    """The permutation gap for each of several candidates.
 
     The gap compares the criterion of the data, which sparse clustering maximises, with its values
     for permuted data.
 
     Attributes
     ----------
-    gap : ndarray of shape (n_bounds,)
+    gap : ndarray of shape (n_candidates,)
         Difference of two terms. The first term is the logarithm of the criterion of the data. The
         second term is the mean of the logarithm of the criterion over all permutations.
-    standard_deviation : ndarray of shape (n_bounds,)
+    standard_deviation : ndarray of shape (n_candidates,)
         Standard deviation of the logarithm of the criterion over all permutations.
     """
 
@@ -40,7 +40,7 @@ class PermutationGap:
 
     @property
     def best_position(self) -> int:
-        """Position of the L1 bound with the largest gap, counted from zero."""
+        """Position of the candidate with the largest gap, counted from zero."""
         return int(np.argmax(self.gap))
 
 
@@ -54,18 +54,18 @@ def gap_over_permutations(
     share_memory: bool,
     progress: ProgressCallback,
 ) -> PermutationGap:
-    """Return the permutation gap for several L1 bounds.
+    """Return the permutation gap for several candidates.
 
     Parameters
     ----------
     permuted_criteria : callable
-        Function that returns the criterion of one permutation for each L1 bound, as an array of
-        shape (n_bounds,). The function is called with `arguments` and with the index of the
+        Function that returns the criterion of one permutation for each candidate, as an array of
+        shape (n_candidates,). The function is called with `arguments` and with the index of the
         permutation, starting at zero, as the keyword argument `permutation`.
     arguments : mapping of str to object
         Keyword arguments of the function that are the same for all permutations.
     criteria : sequence of float
-        Criterion of the data for each L1 bound.
+        Criterion of the data for each candidate.
     n_permutations : int
         Number of permutations, at least two.
     n_jobs : int or None
