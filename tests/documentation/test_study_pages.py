@@ -19,7 +19,10 @@ pytestmark = pytest.mark.documentation
 
 STUDY_NAMES = sorted(path.stem for path in CONFIGS.glob("*.toml"))
 # Studies of the page on confidence.
-ON_CONFIDENCE = ("significance", "limits", "stability", "markers", "confidence")
+ON_CONFIDENCE = (
+    *("significance", "significance_paper", "limits"),
+    *("stability", "markers", "confidence"),
+)
 # Where each study is shown: results.md shows all others, the front page some in brief.
 SHOWN = [
     (study, "docs/confidence.md" if study in ON_CONFIDENCE else "docs/results.md")
