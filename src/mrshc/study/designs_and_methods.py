@@ -18,7 +18,7 @@ from sklearn.impute import KNNImputer, SimpleImputer
 import mrshc
 from mrshc import datasets
 from mrshc.datasets import SimulatedData
-from mrshc.methods import METHODS
+from mrshc.methods import METHODS, VARIANTS
 from mrshc.study.config import Study, StudyError
 
 # Entries of a method that are not parameters of its estimator. `as_many_as` names another method,
@@ -146,7 +146,7 @@ def make_estimator(study: Study, method: dict[str, Any], seed: int, **more: Any)
     StudyError
         If the entry names an unknown class, or a parameter that the class does not have.
     """
-    known = {cls.__name__: cls for cls in (m.load() for m in METHODS.values())}
+    known = {cls.__name__: cls for cls in (m.load() for m in (METHODS | VARIANTS).values())}
     name = method.get("estimator")
     if not isinstance(name, str) or name not in known:
         raise _unknown_name_error(study, "estimator", name, sorted(known))
