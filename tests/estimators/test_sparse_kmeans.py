@@ -127,7 +127,7 @@ def test_single_precision_is_converted_to_double_precision():
 def test_results_depend_on_the_seed_alone():
     X = np.random.default_rng(0).normal(size=(30, 40))  # no clusters: many local maxima
     fits = [quick(4, random_state=1, n_init=2, n_jobs=n_jobs).fit(X) for n_jobs in (None, 2)]
-    with parallel_config(backend="multiprocessing", n_jobs=2):
+    with parallel_config(backend="loky", n_jobs=2):
         fits.append(quick(4, random_state=1, n_init=2).fit(X))
     for other in fits[1:]:
         np.testing.assert_array_equal(other.labels_, fits[0].labels_)
