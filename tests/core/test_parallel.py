@@ -101,7 +101,12 @@ def test_few_arguments_are_generated_ahead():
 
 def blas_threads():
     np.ones((2, 2)) @ np.ones((2, 2))
-    return {i["num_threads"] for i in threadpool_info() if i["user_api"] == "blas"}
+    # On ARM, torch brings another BLAS, whose limit applies to the thread that sets it only.
+    return {
+        library["num_threads"]
+        for library in threadpool_info()
+        if library["user_api"] == "blas" and "torch" not in library["filepath"]
+    }
 
 
 @pytest.fixture
