@@ -5,9 +5,9 @@ BIN := $(VENV)/bin
 # An environment knows where it lies: one that was copied or moved with the tree is made anew.
 MADE := $(VENV)/.made-$(shell pwd | cksum | cut -d ' ' -f 1)
 INSTALLED := $(VENV)/.installed
-# The checks are planned for two cores. Some tests wait for a browser or for other processes, and a third
-# worker uses that time. Each worker computes with one thread.
-WORKERS ?= 3
+# The checks are planned for two cores. Some tests wait for a browser or for other processes, and further
+# workers use that time. Each worker computes with one thread.
+WORKERS ?= 4
 # The tests of a file share what they make, so they stay in one process. Files are handed out in the
 # order of tests/conftest.py, the slow ones first.
 PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder

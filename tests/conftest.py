@@ -1,4 +1,5 @@
 import sys
+from contextlib import suppress
 
 import pytest
 
@@ -17,6 +18,16 @@ def pytest_collection_modifyitems(config, items):
         return
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_client_is_left():
+    """Close a client of Dask that a failed test left; later files would wait for its workers."""
+    yield
+    if "distributed" in sys.modules:
+        distributed = sys.modules["distributed"]
+        with suppress(ValueError):  # which says that there is no client
+            distributed.default_client().close(timeout=1)
 
 
 @pytest.fixture(params=STORAGE_BACKENDS)
