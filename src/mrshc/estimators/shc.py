@@ -81,8 +81,9 @@ class SHC(CallbackSupportMixin, TreeCutter):
     spike_penalty : float, sequence of float, "auto" or None, default=None
         Penalty of small weights if `penalty="ssl"`, at least `slab_penalty`, or a sequence of
         candidates, one of which is chosen by the permutation gap. None and "auto" stand for 100
-        candidates, from `slab_penalty` to a value above the slopes of all features. The penalty
-        does not depend on the unit of the data, but on the number of samples; see Notes.
+        candidates, from `slab_penalty` to three times the largest entry of :math:`D^\top u` for
+        equal dissimilarities u. The penalty does not depend on the unit of the data, but on the
+        number of samples; see Notes.
     slab_penalty : float, default=1.0
         Penalty of large weights if `penalty="ssl"`, a positive number. With "l1", it must be 1.
     n_clusters : int or None, default=None
