@@ -25,7 +25,7 @@ from mrshc.metrics import (
     purity,
 )
 from mrshc.utils.sample_alignment import align_samples, column_names, row_names
-from mrshc.validation.parameters import check_integer
+from mrshc.validation.parameters import check_integer, check_n_jobs
 
 # An estimator, or a function that returns an estimator. The function is called with a dict of the
 # models that have been fitted so far, by name.
@@ -383,9 +383,12 @@ def default_methods(
     Raises
     ------
     ParameterError
-        If `methods` is invalid, or if a method without a tree is compared and `n_clusters` is None.
+        If `methods` or `n_jobs` is invalid, or if a method without a tree is compared and
+        `n_clusters` is None.
     """
     compared = compared_methods(methods)
+    # Some methods do not use workers, so that an invalid number would not make all methods fail.
+    check_n_jobs(n_jobs)
     for method in compared:
         if not method.has_tree and n_clusters is None:
             raise ParameterError(

@@ -285,7 +285,6 @@ def test_correlations_are_refused_where_they_have_no_meaning(main, table, tmp_pa
             "--method",
             "shc",
         ): "SHC adds up dissimilarities over features, so --metric",
-        ("compare", file, "-q", "20"): "SHC adds up dissimilarities over features, so --metric",
         ("cluster", file, "--top-variance", "2"): "at least 3 features that vary for --metric cor",
     }.items():
         code, _, printed = main(*command, *correlation)
@@ -326,6 +325,25 @@ def test_compare_takes_the_names_of_methods(main, table, tmp_path):
     )
     assert code == 2
     assert "--methods must name different methods out of mrshc, shc" in errors
+    assert not (tmp_path / "other").exists()
+
+
+def test_compare_goes_on_after_a_method_that_failed(main, table, tmp_path):
+    file, _ = table
+    out = tmp_path / "comparison"
+    code, printed, errors = main(
+        *("compare", file, "--methods", "cosa,hc", "--linkage", "ward", "--out", out)
+    )
+    assert code == 0
+    assert "COSA failed: --linkage must be one of" in " ".join(errors.split())
+    assert "--linkage" not in printed
+    scores = pd.read_csv(out / "scores.csv").set_index("method")
+    assert scores["error"].notna().to_dict() == {"COSA": True, "HC": False}
+    code, _, errors = main(
+        *("compare", file, "--methods", "cosa", "--linkage", "ward", "--out", tmp_path / "other")
+    )
+    assert code == 2
+    assert "--linkage must be one of" in errors
     assert not (tmp_path / "other").exists()
 
 

@@ -168,7 +168,8 @@ def compare_methods(
     Raises
     ------
     UserError
-        If the data are out-of-core, or if the data or a parameter cannot be used by a method.
+        If the data are out-of-core, or if the data or a parameter cannot be used by any method. The
+        error of a method that failed while others succeeded is part of the comparison.
     """
     refuse_out_of_core_comparison(plan.table)
     X, parameters = plan.data, plan.estimator.get_params()
@@ -189,11 +190,6 @@ def compare_methods(
         given = {name: parameters[name] for name in _COMPARISON_PARAMETERS}
         made = default_methods(X, methods=methods, n_clusters=k, **given)
         comparison = compare(X, methods=made)
-        for error in comparison.errors.values():
-            # A ValueError is caused by the data or the parameters, which the user must correct.
-            # Therefore the whole comparison fails.
-            if isinstance(error, ValueError):
-                raise error
     if k is not None:
         _score_cuts(plan, comparison, k)
     return comparison

@@ -22,7 +22,7 @@ from mrshc.core.sparse_kmeans.partitions import (
     SparsePartition,
     permutation_gap,
 )
-from mrshc.errors import Parameter, ParameterError
+from mrshc.errors import Parameter, ParameterError, PythonOnly
 from mrshc.estimators.base import FeatureSelector, all_constant_error, derive_seed
 from mrshc.estimators.penalty_candidates import candidate_l1_bounds, search_table
 from mrshc.validation.estimator_data import check_n_features, check_samples
@@ -353,9 +353,10 @@ def _refuse_unsuitable_data(data: DataMatrix) -> None:
 
 
 def _refuse_missing_values(has_missing: bool) -> None:
-    """Raise ValueError if `has_missing` is True."""
+    """Raise ParameterError if `has_missing` is True."""
     if has_missing:
-        raise ValueError(
-            "SparseKMeans does not accept missing values, but X holds NaN. Impute them first, for "
-            "example with mrshc.preprocessing.NeighborImputer, or use SHC."
+        raise ParameterError(
+            "SparseKMeans does not accept missing values, but X holds NaN. Impute them first"
+            "{example}, or use SHC.",
+            example=PythonOnly(", for example with mrshc.preprocessing.NeighborImputer"),
         )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mrshc.app.cli.option_names import option_for_parameter
 from mrshc.app.cli.shared_options import (
     BackendOptions,
     ConfidenceOptions,
@@ -36,6 +37,7 @@ from mrshc.app.cli.shared_options import (
 from mrshc.app.cli.signals import run_interruptibly
 from mrshc.app.cli.temporary_folder_fallback import use_temporary_folder_of
 from mrshc.app.cli.terminal_output import TerminalOutput
+from mrshc.errors import reword
 from mrshc.utils.text_cleaning import clean_text
 
 if TYPE_CHECKING:
@@ -195,13 +197,15 @@ def compare(
     # The scores are converted to the dtype object, so that missing scores can be shown as empty
     # cells.
     scores = convert_counts_to_integers(comparison.scores).reset_index().astype(object)
-    scores = scores.where(scores.notna(), "")
+    scores = scores.where(scores.notna(), "").drop(columns="error", errors="ignore")
     output.print_table(scores.columns, scores.map(_format_score).to_numpy())
     for name, explanation in SCORE_EXPLANATIONS.items():
         if name in scores:
             output.print_sentence(f"{name}: {explanation}.")
     for sentence in analysis.comparison_notes(comparison, plan):
         output.print_sentence(sentence)
+    for name, error in comparison.errors.items():
+        output.print_warning(f"{name} failed: {reword(error, option_for_parameter)}")
     _print_location(out, output)
 
 

@@ -10,10 +10,14 @@ from mrshc.core.array_types import Float
 from mrshc.core.data.statistics import column_blocks
 from mrshc.core.sparse_hc.pair_distances import PairDistances
 
-# Largest number of permuted distances that a worker keeps in memory (256 MB in double precision). A
-# larger matrix of permuted distances is not kept but computed again whenever it is needed. The
-# value does not affect the result, since the permutations are drawn again with the same seeds.
-_MAX_KEPT_DISTANCES = 1 << 25
+# Largest number of permuted distances that a worker keeps in memory (1 GB in double precision). A
+# larger matrix of permuted distances is not kept but computed again whenever it is needed, which
+# takes about ten times as long. The value does not affect the result, since the permutations are
+# drawn again with the same seeds.
+_MAX_KEPT_DISTANCES = 1 << 27
+# If at most this proportion of the features of a block have a weight, only these features are
+# multiplied. Otherwise copying them would take longer than multiplying by zeros.
+_SPARSE_PROPORTION = 0.3
 
 
 class PermutedPairs:
@@ -57,7 +61,11 @@ class PermutedPairs:
         """
         total = np.zeros((self._n_pairs, weights.shape[1]))
         for block, distances in self._blocks():
-            total += distances.T @ weights[block]
+            used = np.flatnonzero(weights[block].any(axis=1))
+            if used.size <= _SPARSE_PROPORTION * len(distances):
+                total += distances[used].T @ weights[block][used]
+            else:
+                total += distances.T @ weights[block]
         return total
 
     def multiply_transposed(self, u: Float) -> Float:
