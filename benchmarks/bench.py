@@ -32,12 +32,15 @@ RESULTS = HERE / "results.json"
 PAGE = HERE.parent / "docs" / "performance.md"
 GPU = HERE / "gpu.json"
 SCALING = HERE.parent / "docs" / "scaling.md"
+WHICH_METHOD = HERE.parent / "docs" / "which-method.md"
 PICTURE = HERE.parent / "docs" / "images" / "growth.png"
 
 # Seconds of the original implementation (R 4.2.2 with PMA and clusGap; sparcl), on one core of a
 # computer like the one where the rest was measured. Recorded once, not part of a run.
 RECORDED_R = {("I", True): 7.2, ("I", False): 66.0, ("II", True): 9.3, ("II", False): 100.0}
 RECORDED_SPARCL = {(60, 500): 0.048, (320, 2000): 6.927}
+# Mean seconds of the R package recombine (the spike-and-slab lasso) over 6 draws, also recorded.
+RECORDED_RECOMBINE = {"I": 9.8, "II": 24.0}
 
 # Size of a fit, in which one quantity at a time is varied over the values below.
 BASE_SIZE = {"n": 100, "p": 2000, "q": 50, "max_rank": 5, "n_clusters": 3, "n_jobs": 1}
@@ -53,6 +56,17 @@ ONE_BLAS_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1"
 PEERS = ("mrshc", "peer")
 # Sizes of R's recorded times, and one for which the matrix of pairs does not fit into memory.
 SHC_SIZES = [(60, 500), (320, 2000), (1000, 20_000)]
+# Methods of the page "Which method?", as estimators with parameters, and sizes of the data.
+TIMED_METHODS = {
+    "MrSHC, association, Ward": ("MrSHC", {"selection": "association", "linkage": "ward"}),
+    "HMV 500, Ward": ("HighVarianceHC", {"n_features_to_select": 500, "linkage": "ward"}),
+    "MrSHC": ("MrSHC", {}),
+    "SHC": ("SHC", {}),
+    "SHC-SSL": ("SHC", {"penalty": "ssl"}),
+    "sparse K-means": ("SparseKMeans", {"n_clusters": 3}),
+    "COSA": ("COSA", {}),
+}
+TIMED_SIZES = [(60, 500), (100, 5000), (200, 5000)]
 # Largest n * n * p for which the explicit matrix of pairs, of half as many cells, is made: 4 GB in
 # double precision.
 MAX_PAIR_CELLS = 1e9
@@ -141,6 +155,26 @@ def measure_shc():
             row["explicit"] = run_case("shc", n=n, p=p, explicit=True)
         rows.append(row)
     return rows
+
+
+def measure_other_methods():
+    """Return the seconds of methods of other authors, ours and of plain implementations."""
+    rows = [run_case("sparse_kmeans", n=n, p=p) for n, p in ((60, 500), (100, 5000))]
+    rows += [run_case("cosa", n=n, p=p) for n, p in ((60, 500), (200, 2000))]
+    for design, recorded in RECORDED_RECOMBINE.items():
+        row = run_case("spike_and_slab", design=design, draws=6)
+        rows.append(row | {"peer": recorded, "peer_name": "R package recombine, recorded"})
+    return rows
+
+
+def measure_methods():
+    """Return the seconds and the memory of one fit of each method, for three sizes."""
+    return [
+        {"label": label, "n": n, "p": p}
+        | run_case("one_fit", estimator=name, given=given, n=n, p=p)
+        for label, (name, given) in TIMED_METHODS.items()
+        for n, p in TIMED_SIZES
+    ]
 
 
 def measure_early_stopping():
@@ -371,6 +405,30 @@ def show_shc(rows):
     return markdown_table([*headings, "R, recorded / ours"], cells)
 
 
+def show_other_methods(rows):
+    """Return a table of methods of other authors, and of the times of other implementations."""
+    cells = []
+    for row in rows:
+        size = f"{row['method']}, n = {row['n']}, p = {row['p']:,}"
+        ours, peer = row["ours"], row["peer"]
+        cells.append(
+            [size, f"{ours:.2f} s", row["peer_name"], f"{peer:.2f} s", f"{peer / ours:.0f}"]
+        )
+    headings = ["method, on one core", "ours", "compared with", "its time", "its time / ours"]
+    return markdown_table(headings, cells)
+
+
+def show_methods(rows):
+    """Return a table with a row for each method and a column for each size."""
+    by_label = {}
+    for row in rows:
+        by_label.setdefault(row["label"], []).append(
+            f"{row['seconds']:.2f} s, {row['peak_mb']:.0f} MB"
+        )
+    headings = ["method"] + [f"n = {n}, p = {p:,}" for n, p in TIMED_SIZES]
+    return markdown_table(headings, [[label, *cells] for label, cells in by_label.items()])
+
+
 def show_early_stopping(counts):
     """Return a sentence on how often early stopping decides otherwise."""
     nodes = counts["nodes"]
@@ -544,6 +602,8 @@ PARTS = {
     "growth": Part(measure_growth, show_growth),
     "large": Part(measure_large, show_large),
     "shc": Part(measure_shc, show_shc),
+    "other_methods": Part(measure_other_methods, show_other_methods),
+    "methods": Part(measure_methods, show_methods),
     "early_stopping": Part(measure_early_stopping, show_early_stopping),
     "convergence": Part(measure_convergence, show_convergence),
     "start_up": Part(measure_start_up, show_start_up),
@@ -559,7 +619,7 @@ PARTS = {
 def render(results):
     """Insert the tables of all parts into the pages."""
     # Each table is on one of the pages; a page without its marks is left unchanged.
-    for path in (PAGE, SCALING):
+    for path in (PAGE, SCALING, WHICH_METHOD):
         page = path.read_text(encoding="utf-8")
         for name, part in results.items():
             page = replace_section(page, name, PARTS[name].show(part["figures"]))

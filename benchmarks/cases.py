@@ -1,5 +1,6 @@
 """Cases of the benchmarks: each function runs in a process of its own and returns its figures."""
 
+import json
 import os
 import signal
 import statistics
@@ -18,10 +19,12 @@ from unittest import mock
 
 import numpy as np
 import pandas as pd
+from sklearn.base import clone
 from sklearn.impute import KNNImputer
 from sklearn.metrics import rand_score
 
-from mrshc import SHC, HighVarianceHC, MrSHC, UnsupportedClustersWarning
+import mrshc
+from mrshc import COSA, SHC, HighVarianceHC, MrSHC, SparseKMeans, UnsupportedClustersWarning
 from mrshc.datasets import (
     make_noise,
     make_simulation_1,
@@ -207,6 +210,71 @@ def _shc_on_explicit_pairs(X, l1_bound=5.7):
         u /= np.linalg.norm(u)
         if np.abs(u - old).sum() <= 1e-4 * np.abs(old).sum():
             break
+
+
+def one_fit(estimator, given, n, p):
+    """Return seconds and peak memory of one fit of an estimator with the given parameters."""
+    X = make_wide_data(n, p)
+    model = getattr(mrshc, estimator)(**given)
+    if "random_state" in model.get_params():
+        model.set_params(random_state=0)
+    clone(model).fit(make_wide_data(30, 600))  # compiles
+    _reset_peak_memory()
+    return {"seconds": seconds_of(lambda: model.fit(X)), "peak_mb": _memory_mb("VmHWM")}
+
+
+def sparse_kmeans(n, p):
+    """Return the seconds of sparse K-means with its permutation gap, and of the same in R.
+
+    The R script is written from the paper and uses the compiled K-means of R. Both have the same
+    candidate bounds and the same number of random starts and of permutations.
+    """
+    X = make_wide_data(n, p)
+    estimator = SparseKMeans(3, random_state=0)
+    estimator.fit(X[:20, :60])  # compiles
+    ours = seconds_of(lambda: estimator.fit(X), repeats=3)
+    bounds = estimator.search_results_["l1_bound"]
+    script = Path(__file__).with_name("sparse_kmeans.R")
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "x.csv")
+        np.savetxt(file, X, delimiter=",")
+        arguments = [file, "3", ",".join(map(repr, bounds.tolist())), "10"]
+        run = subprocess.run(["Rscript", script, *arguments], stdout=subprocess.PIPE, check=True)
+    in_r = json.loads(run.stdout)
+    # Both must solve the same problem. A random start of R may end in a worse local maximum.
+    if np.any(estimator.search_results_["criterion"] < (1 - 1e-6) * np.array(in_r["criteria"])):
+        raise RuntimeError(f"R found a larger criterion: {in_r['criteria']}")
+    row = {"method": "sparse K-means with 10 bounds and 10 permutations", "n": n, "p": p}
+    return row | {"ours": ours, "peer": in_r["seconds"], "peer_name": "the same in R"}
+
+
+def cosa(n, p):
+    """Return the seconds of COSA, and of plain compiled loops for the same distances."""
+    from plain_cosa import plain_cosa
+
+    X = make_wide_data(n, p)
+    estimator = COSA()
+    for compile_it in (estimator.fit, plain_cosa):
+        compile_it(X[:20, :60])
+    ours = seconds_of(lambda: estimator.fit(X), repeats=3)
+    started = time.perf_counter()
+    distances = plain_cosa(X)
+    peer = time.perf_counter() - started
+    if not np.allclose(estimator.dissimilarity_, distances, rtol=1e-9, atol=0):
+        raise RuntimeError("The distances differ.")
+    row = {"method": "COSA", "n": n, "p": p, "ours": ours, "peer": peer}
+    return row | {"peer_name": "compiled loops over pairs and features"}
+
+
+def spike_and_slab(design, draws):
+    """Return the mean seconds of SHC with the spike-and-slab lasso over some draws."""
+    warm_up()
+    data = [DESIGNS[design](FIRST_SEED + draw).X for draw in range(draws)]
+    ours = statistics.mean(
+        seconds_of(lambda X=X: SHC(penalty="ssl", random_state=0).fit(X)) for X in data
+    )
+    n, p = data[0].shape
+    return {"method": f"SHC-SSL, Simulation {design}", "n": n, "p": p, "ours": ours}
 
 
 def early_stopping(draws):

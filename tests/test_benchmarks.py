@@ -34,6 +34,9 @@ def test_cases_run(monkeypatch):
     assert min(cases.beyond("I", draws=1, repeats=1).values()) > 0
     assert min(cases.profile("I").values()) > 0
     assert cases.fit_of_size(**size)["multiple_of_x"] >= 1
+    assert cases.cosa(20, 60)["peer"] > 0
+    assert cases.one_fit("HighVarianceHC", {"n_features_to_select": 5}, n=20, p=60)["seconds"] > 0
+    assert cases.spike_and_slab("I", draws=1)["ours"] > 0
     for either in (True, False):
         assert cases.shc(20, 60, explicit=either)["seconds"] > 0
         assert cases.reading(30, 5, digits=5, ours=either)["seconds"] > 0

@@ -276,6 +276,43 @@ def test_methods_are_compared_over_real_data_sets(folder, tmp_path):
     assert f"{difference.mean():+.3f} ({difference.sem():.3f})" in table
 
 
+def test_methods_without_a_tree_or_without_all_data_sets(folder, tmp_path):
+    others = """
+[[method]]
+name = "K-means"
+estimator = "SparseKMeans"
+n_clusters = "number of classes"
+l1_bound = 2.0
+impute = "mean"
+
+[[method]]
+name = "on two sets"
+estimator = "HighVarianceHC"
+n_features_to_select = 5
+leave_out = ["y"]
+"""
+    (folder / "small.toml").write_text(REALWORLD + others)
+    three_sets(tmp_path)
+    with np.load(tmp_path / "x.npz") as data:
+        X, y = data["X"], data["y"]
+    X[3, 7] = np.nan
+    np.savez(tmp_path / "x.npz", X=X, y=y)
+    path = run_study("small", folder=folder, data=tmp_path)
+    results = pd.read_csv(path).set_index(["method", "set"])
+    assert results.loc["on two sets"].index.tolist() == ["x", "raw"]
+    k_means = results.loc["K-means"]
+    assert (k_means["ari"] > 0.7).all()
+    assert k_means[["ari_found", "n_clusters"]].isna().all(axis=None)
+    table = path.with_suffix(".md").read_text()
+    assert "| on two sets (2 data sets) | 1.000 (0.000) |" in table
+    (row,) = [line for line in table.splitlines() if line.startswith("| K-means | ")]
+    cells = [cell.strip() for cell in row.split("|")]
+    assert cells[4] == "", "it does not choose the number of clusters"
+    chosen = table[table.index("| method chosen by") :]
+    assert "on two sets" not in chosen
+    assert "| ARI of its clusters |" in chosen
+
+
 def test_the_method_is_chosen_without_the_study_on_which_it_is_evaluated(folder):
     """ "all" is best on two of three studies, so it is chosen only where both of them remain."""
     (folder / "small.toml").write_text(REALWORLD)

@@ -21,13 +21,13 @@ def results():
 
 def test_pages_show_the_committed_results(results, tmp_path, monkeypatch):
     shown = ""
-    for name in ("PAGE", "SCALING"):
+    for name in ("PAGE", "SCALING", "WHICH_METHOD"):
         page = tmp_path / getattr(bench, name).name
         page.write_text(getattr(bench, name).read_text())
         monkeypatch.setattr(bench, name, page)
     monkeypatch.setattr(bench, "PICTURE", tmp_path / "growth.png")
     bench.render(results)
-    for page in (bench.PAGE, bench.SCALING):
+    for page in (bench.PAGE, bench.SCALING, bench.WHICH_METHOD):
         assert page.read_text() == (ROOT / "docs" / page.name).read_text()
         shown += page.read_text()
     assert set(bench.PARTS) == set(results)

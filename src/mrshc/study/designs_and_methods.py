@@ -24,10 +24,11 @@ from mrshc.study.config import Study, StudyError
 # Entries of a method that are not parameters of its estimator. `as_many_as` names another method,
 # whose number of selected features is used. `impute` names the imputation before the fit. `share`
 # limits the number of simulated data sets. `extra_clusters` is added to the true number of
-# clusters.
+# clusters. `leave_out` lists data sets to which the method is not fitted.
 # `paper` and `in_r` contain values from the paper and from R.
 _NOT_PARAMETERS = (
     *("name", "estimator", "as_many_as", "impute", "share", "extra_clusters"),
+    "leave_out",
     *("paper", "in_r"),
 )
 

@@ -3,7 +3,8 @@
 Agreement is measured by the adjusted Rand index. The index is computed for two partitions: the cut
 of the tree into as many clusters as there are classes, and the clusters that the method chooses
 itself. For methods without a rule for the number of clusters, the cut with the largest average
-silhouette is used as the second partition.
+silhouette is used as the second partition. A method without a tree is fitted with the number of
+classes, and has only the first partition.
 """
 
 from __future__ import annotations
@@ -22,11 +23,14 @@ from mrshc.study.config import Folders, Study, StudyError, missing_data_error
 from mrshc.study.designs_and_methods import (
     check_names,
     ignore_unsupported_clusters,
+    impute_for_method,
     make_estimator,
 )
 from mrshc.study.study_journal import Row, Task
 from mrshc.study.tables import failure_note, markdown_table
 
+# Value of `n_clusters` in the config of a method without a tree.
+NUMBER_OF_CLASSES = "number of classes"
 # Largest number of clusters of the cuts whose average silhouettes are compared, as on the command
 # line.
 _MAX_CLUSTERS = 10
@@ -46,8 +50,12 @@ def tasks(study: Study, folders: Folders) -> list[Task]:
         raise StudyError(f"{study.name}.toml compares with methods it does not have: {unknown}.")
     for entry in study.entries("set"):
         _data_file(study, entry, folders)  # raises StudyError if the file is missing
-    n_sets, n_methods = len(study.entries("set")), len(names)
-    return [(s, m) for s in range(n_sets) for m in range(n_methods)]
+    return [
+        (s, m)
+        for s, entry in enumerate(study.entries("set"))
+        for m, method in enumerate(study.entries("method"))
+        if entry["name"] not in method.get("leave_out", ())
+    ]
 
 
 def identity(study: Study, task: Task) -> Row:
@@ -63,7 +71,15 @@ def identity(study: Study, task: Task) -> Row:
 def run_task(study: Study, task: Task, folders: Folders) -> list[Row]:
     """Return one row, in a list, with the adjusted Rand indices of one method on one data set."""
     X, y = load_dataset(study, study.entries("set")[task[0]], folders)
+    # A class with only one sample is not a group that a method could find, so this sample is not
+    # scored.
+    classes, counts = np.unique(y, return_counts=True)
+    scored = np.isin(y, classes[counts > 1])
+    n_classes = int(np.sum(counts > 1))
     method = dict(study.entries("method")[task[1]])
+    has_tree = method.get("n_clusters") != NUMBER_OF_CLASSES
+    if not has_tree:
+        method["n_clusters"] = n_classes
     if method.get("n_features_to_select") == "all":
         method["n_features_to_select"] = X.shape[1]
     # If a data set has fewer features than the method is to select, all features are selected.
@@ -71,25 +87,21 @@ def run_task(study: Study, task: Task, folders: Folders) -> list[Row]:
     if isinstance(n_features, int):
         method["n_features_to_select"] = min(n_features, X.shape[1])
     with ignore_unsupported_clusters():
-        model = make_estimator(study, method, study.option("seed")).fit(X)
-    # A class with only one sample is not a group that a method could find, so this sample is not
-    # scored.
-    classes, counts = np.unique(y, return_counts=True)
-    scored = np.isin(y, classes[counts > 1])
-    n_classes = int(np.sum(counts > 1))
-    labels = model.labels_ if hasattr(model, "labels_") else _best_cut(model, X)
-    return [
-        identity(study, task)
-        | {
-            "n_samples": X.shape[0],
-            "n_classes": n_classes,
-            "ari": adjusted_rand_score(y[scored], model.cut(n_classes)[scored]),
-            "ari_found": adjusted_rand_score(y[scored], labels[scored]),
-            "n_clusters": int(labels.max()) + 1,
-            "n_features": model.n_features_selected_,
-            "supported": getattr(model, "supported_", None),
-        }
-    ]
+        estimator = make_estimator(study, method, study.option("seed"))
+        model = estimator.fit(impute_for_method(study, method, X))
+    cut = model.cut(n_classes) if has_tree else model.labels_
+    row = identity(study, task) | {
+        "n_samples": X.shape[0],
+        "n_classes": n_classes,
+        "ari": adjusted_rand_score(y[scored], cut[scored]),
+        "n_features": model.n_features_selected_,
+        "supported": getattr(model, "supported_", None),
+    }
+    if has_tree:
+        labels = model.labels_ if hasattr(model, "labels_") else _best_cut(model, X)
+        row["ari_found"] = adjusted_rand_score(y[scored], labels[scored])
+        row["n_clusters"] = int(labels.max()) + 1
+    return [row]
 
 
 def _best_cut(model: Any, X: NDArray[Any]) -> NDArray[np.intp]:
@@ -152,7 +164,7 @@ def render(study: Study, results: pd.DataFrame, _references: pd.DataFrame) -> st
         of_method = done[done["method"] == method]
         rows.append(
             [
-                method,
+                method + _format_n_datasets(of_method["set"].nunique(), n_all=len(ari)),
                 _format_mean(ari[method]),
                 f"{by_study[method].mean():.3f}",
                 _format_mean(ari_found[method]),
@@ -161,7 +173,7 @@ def render(study: Study, results: pd.DataFrame, _references: pd.DataFrame) -> st
                     for name in against
                 ),
                 f"{of_method['n_features'].mean():,.0f}",
-                f"{of_method['n_clusters'].mean():.1f}",
+                _format_n_clusters(of_method["n_clusters"]),
             ]
         )
     intro = f"**{len(ari)} data sets of {len(by_study)} studies**\n\n"
@@ -185,14 +197,15 @@ def _leave_one_study_out(ari: pd.DataFrame, ari_found: pd.DataFrame, study_of: p
         ("ARI at the number of classes", ari),
         ("ARI of its clusters", ari_found),
     ):
-        complete = values.dropna()
+        # The choice is among the methods that have a value for every data set.
+        complete = values.dropna(how="all").dropna(axis="columns")
         groups = study_of[complete.index]
         chosen = {
             name: complete[groups != name].mean().idxmax()
             for name in groups.unique()
-            if (groups != name).any()
+            if (groups != name).any() and not complete.empty
         }
-        if not chosen:  # a single study
+        if not chosen:  # a single study, or no method with all values
             continue
         reached = pd.Series(
             {name: complete.loc[name, chosen[groups[name]]] for name in complete.index}
@@ -219,9 +232,22 @@ def _table_by_dataset(study: Study, ari: pd.DataFrame) -> str:
     return markdown_table(["ARI at the number of classes", *shown], rows)
 
 
+def _format_n_datasets(n: int, *, n_all: int) -> str:
+    """Return a note if a method has results for n of all data sets only; otherwise no text."""
+    return "" if n == n_all else f" ({n} data sets)"
+
+
+def _format_n_clusters(values: pd.Series) -> str:
+    """Return the mean number of clusters as text, which is empty if there are no values."""
+    return "" if values.isna().all() else f"{values.mean():.1f}"
+
+
 def _format_mean(values: pd.Series) -> str:
-    """Return the mean of `values` as text, with its standard error in parentheses."""
-    return f"{values.mean():.3f} ({values.sem():.3f})"
+    """Return the mean of `values` as text, with its standard error in parentheses.
+
+    The text is empty if there are no values.
+    """
+    return "" if values.isna().all() else f"{values.mean():.3f} ({values.sem():.3f})"
 
 
 def _format_difference(differences: pd.Series) -> str:
