@@ -55,19 +55,22 @@ METHODS = (
     ),
     Summarised(label="COSA", simulated="COSA, average linkage", real="COSA, average linkage"),
     Summarised(label="HC", simulated="HC"),
+    Summarised(label="HC, Ward", real="HC, ward linkage"),
 )
-# Study and design in table1 or table2, and the same design in the study association.
+# Study and design in table1 or table2, and the same design in the study association, which does not
+# contain the third one.
 SIMULATIONS = {
     "Simulation I": ("table1", "Simulation I, mu = 1", "Simulation I"),
     "Simulation II": ("table2", "Simulation II, all features sd 1", "Simulation II, sd 1"),
+    "II, tight": ("table2", "Simulation II as printed, sd 0.1", None),
 }
 
 
 def summarise(studies: Path = STUDIES) -> pd.DataFrame:
     """Return means and standard errors of each method, with one row for each method.
 
-    The columns are pairs of a data set ("Simulation I", "Simulation II" or "real") and a quantity,
-    such as "cer" or "cer_error".
+    The columns are pairs of a data set (a key of `SIMULATIONS`, or "real") and a quantity, such as
+    "cer" or "cer_error".
     """
     association, real = (
         pd.read_csv(studies / f"{name}.csv") for name in ("association", "realworld")
@@ -125,9 +128,11 @@ def draw_summary(summary: pd.DataFrame, path: Path) -> None:
     panels = {
         "Simulation I": ("cer", "classification error rate\n(smaller is better)"),
         "Simulation II": ("cer", "classification error rate\n(smaller is better)"),
+        "II, tight": ("cer", "classification error rate\n(smaller is better)"),
         "real": ("ari", "adjusted Rand index\n(larger is better)"),
     }
-    figure = Figure(figsize=(11, 4), layout="constrained")
+    titles = {"II, tight": "Simulation II, tight", "real": "42 real data sets"}
+    figure = Figure(figsize=(13, 4), layout="constrained")
     positions = np.arange(len(summary))[::-1]  # the first method is at the top
     for ax, (label, (quantity, meaning)) in zip(
         figure.subplots(1, len(panels), sharey=True), panels.items(), strict=True
@@ -138,7 +143,7 @@ def draw_summary(summary: pd.DataFrame, path: Path) -> None:
         for position, mean in zip(positions, means, strict=True):
             if np.isnan(mean):
                 ax.text(0.0, position, " not in this study", va="center", fontsize=8, color="grey")
-        ax.set_title("42 real data sets" if label == "real" else label, fontsize=11)
+        ax.set_title(titles.get(label, label), fontsize=11)
         ax.set_xlabel(meaning)
         ax.set_xlim(left=0)
         ax.set_yticks(positions, list(summary.index))

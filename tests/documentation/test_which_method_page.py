@@ -1,0 +1,43 @@
+"""The page "Which method?" shows the committed results of the studies, and names known methods."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from mrshc.methods import METHODS, VARIANTS
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "studies"))
+
+import which_method  # noqa: E402
+
+pytestmark = pytest.mark.documentation
+PAGE = which_method.PAGE.read_text(encoding="utf-8")
+
+
+def test_the_table_is_rendered_from_the_committed_results():
+    table = which_method.render_table(which_method.summarise())
+    assert f"<!-- which method -->\n\n{table}\n<!-- end of which method -->" in PAGE
+
+
+def test_every_method_has_results():
+    summary = which_method.summarise()
+    for method in which_method.METHODS:
+        row = summary.loc[method.label]
+        by_association = method.simulated_by_association is not None
+        assert (method.simulated or by_association) is None or row["Simulation I", "cer"] >= 0
+        assert method.real is None or row["real", "ari"] > 0
+        assert row.notna().any()
+
+
+def test_commands_name_registered_methods():
+    keys = {key for line in re.findall(r"--methods (\S+)", PAGE) for key in line.split(",")}
+    assert keys
+    assert keys <= set(METHODS | VARIANTS)
+    described = set(re.findall(r"^\*\*.*?\*\* \(`([a-z0-9-]+)`", PAGE, re.MULTILINE))
+    assert described == {
+        *("mrshc-association", "hmv-500-ward", "mrshc", "shc", "shc-ssl"),
+        *("sparse-kmeans", "cosa"),
+    }
