@@ -22,6 +22,28 @@ DATA = make_simulation_1(0, mu=2.0)
 X, SUPPORT = DATA.X[:, 40:70], DATA.support[40:70]
 
 
+def test_a_comparison_is_shown_as_its_table_of_scores():
+    methods = {
+        "all": HighVarianceHC(30),
+        "ranked": MrSHC(10, rank=2, random_state=0),
+        "none": SHC(99),
+    }
+    with pytest.warns(MethodFailedWarning):
+        result = compare(X, methods=methods, truth=DATA.labels)
+    text, html = repr(result), result._repr_html_()
+    assert text.startswith("Comparison of 3 methods\n")
+    assert len(text.splitlines()) == 6
+    (row,) = [line for line in text.splitlines() if line.startswith("ranked")]
+    assert row.split() == [
+        "ranked",
+        "10",
+        "2",
+        *(f"{s:.3f}" for s in result.scores.loc["ranked"][2:5]),
+    ]
+    assert html.count("<tr") == 2 + 3
+    assert "nan" not in (text + html).lower().replace("n_features_to_select", "")
+
+
 def test_methods_are_scored_against_truth_and_support():
     methods = {"all": HighVarianceHC(30), "sparse": SHC(10), "ranked": MrSHC(10, random_state=0)}
     result = compare(X, methods=methods, truth=DATA.labels, support=SUPPORT)

@@ -34,6 +34,11 @@ def loaded_by(code):
             "get_command(make_app(['cluster', '--help']))",
             HEAVY | {"pandas", "sklearn"},
         ),
+        (
+            "from typer.main import get_command; from mrshc.app.cli import make_app; "
+            "get_command(make_app(['cluster', 'x.tsv', '--out', 'here']))",
+            HEAVY | {"numpy", "pandas", "sklearn"},
+        ),
     ],
 )
 def test_imports_are_light(code, unwanted):

@@ -54,6 +54,21 @@ class Comparison:
     scores: pd.DataFrame
     errors: dict[str, Exception] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        """Return the table of scores as text."""
+        return f"Comparison of {len(self.scores)} methods\n{self._shown_scores().to_string()}"
+
+    def _repr_html_(self) -> str:
+        """Return the table of scores as HTML, which notebooks show."""
+        return self._shown_scores().to_html(border=0, na_rep="")
+
+    def _shown_scores(self) -> pd.DataFrame:
+        """Return the scores with a suitable number of digits, as text."""
+        scores = convert_counts_to_integers(self.scores).astype(object)
+        return scores.map(
+            lambda value: f"{value:.3f}" if isinstance(value, float) else value, na_action="ignore"
+        ).where(scores.notna(), "")
+
 
 def compare(
     X: Any,

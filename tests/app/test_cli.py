@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 import warnings
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from scipy.cluster.hierarchy import linkage as scipy_linkage
 from sklearn.metrics import silhouette_samples
 
 from command_line import WITHOUT_PICTURES, files_limited_to, full_disk_after, mrshc, run_on_terminal
-from mrshc import HighVarianceHC
+from mrshc import HighVarianceHC, __version__
 from mrshc.app.cli.temporary_folder_fallback import use_temporary_folder_of
 from mrshc.core.kernels.compilation_cache import CompilationCacheWarning
 from mrshc.core.trees.tree import Tree
@@ -623,8 +624,61 @@ def test_help_teaches_by_example(main):
         assert command in printed
         code, help_text, _ = main(command, "--help")
         assert code == 0
-        assert f"Example: mrshc {command}" in help_text
+        assert f"  mrshc {command}" in help_text[help_text.index("Examples:") :]
+        assert max(map(len, help_text.splitlines())) <= 80
     assert "mrshc demo" in printed
+
+
+def test_the_help_lists_the_most_used_options_first(main):
+    _, printed, _ = main("cluster", "--help")
+    titles = [line for line in printed.splitlines() if line.endswith(":") and line[0] != " "]
+    assert titles[:3] == ["Arguments:", "Most used:", "Reading:"]
+    assert printed.index("--out <path>") < printed.index("Reading:")
+    assert printed.startswith("Usage: ")
+    assert "[OPTIONS] FILE\n" in printed
+
+
+def test_the_version_is_that_of_the_package(main):
+    code, printed, _ = main("--version")
+    assert (code, printed) == (0, f"mrshc {__version__}\n")
+    assert __version__ == version("mrshc")
+    done = subprocess.run(
+        [sys.executable, "-m", "mrshc", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == printed
+
+
+@pytest.mark.parametrize(
+    ("words", "completion"),
+    [
+        ("mrshc comp", "compare"),
+        ("mrshc cluster --link", "--linkage"),
+        ("mrshc cluster x.csv --linkage wa", "ward"),
+    ],
+)
+def test_shells_complete_commands_options_and_choices(words, completion):
+    environment = {"_MRSHC_COMPLETE": "complete_bash", "COMP_WORDS": words}
+    environment["COMP_CWORD"] = str(len(words.split()) - 1)
+    program = "import sys; sys.argv = ['mrshc']; from mrshc.app.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == [completion]
+
+
+def test_a_wrong_path_is_reported_before_anything_else(main, table, tmp_path):
+    file, _ = table
+    existing = tmp_path / "existing"
+    existing.mkdir()
+    (existing / "file").touch()
+    code, _, printed = main("cluster", "nowhere.tsv", "--out", existing)
+    assert (code, printed) == (2, "mrshc: There is no file nowhere.tsv. Check the name.\n")
+    code, _, printed = main("compare", file, "--samples", "nobody.csv", "--out", existing)
+    assert (code, printed) == (2, "mrshc: There is no file nobody.csv. Check the name.\n")
 
 
 def test_progress_is_shown_on_a_terminal_only(main, table, tmp_path):

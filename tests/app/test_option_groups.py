@@ -51,7 +51,7 @@ def test_a_command_gets_its_groups_and_plain_texts():
         "flag": Annotated[bool, typer.Option("--flag")],
     }
     app = typer.Typer()
-    app.command()(expand_options(command, choices=True))
+    app.command()(expand_options(command, checked={"--linkage"}))
     app(["x", "--linkage", "single", "--flag"], standalone_mode=False)
     app(["y", "--other", "5"], standalone_mode=False)
     assert calls == [

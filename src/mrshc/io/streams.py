@@ -146,6 +146,25 @@ def _spool_pipe(pipe: Any, name: str) -> BinaryIO:
     return cast(BinaryIO, content)
 
 
+def refuse_missing_file(path: str | os.PathLike[str]) -> None:
+    """Raise TableError if there is neither a file nor a folder with this name.
+
+    The name "-" stands for standard input. The function takes no time, so a wrong name can be
+    reported before slow modules are imported.
+    """
+    try:
+        is_missing = str(path) != STANDARD_INPUT and not os.path.lexists(path)
+    except ValueError:  # not a valid file name, such as a name with a null character
+        is_missing = True
+    if is_missing:
+        raise _missing_file_error(path)
+
+
+def _missing_file_error(path: str | os.PathLike[str]) -> TableError:
+    """Return the error for a file that does not exist."""
+    return TableError(f"There is no file {display_name(path)}. Check the name.")
+
+
 def _open_file(path: str | os.PathLike[str]) -> BinaryIO:
     """Return a file opened for reading; for a named pipe, return a file with its content.
 
@@ -156,7 +175,7 @@ def _open_file(path: str | os.PathLike[str]) -> BinaryIO:
         mode = Path(path).stat().st_mode
         file = open(path, "rb")  # noqa: PTH123, SIM115 - any kind of path; closed by the caller
     except FileNotFoundError:
-        raise TableError(f"There is no file {name}. Check the name.") from None
+        raise _missing_file_error(path) from None
     except IsADirectoryError:
         raise TableError(
             f"{name} is a folder, but a file with a table was wanted. Name the file."

@@ -6,16 +6,24 @@ Commands import the library only when they run, so `--help` is shown without del
 from __future__ import annotations
 
 import logging
+import os
+import shlex
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
+import mrshc
 from mrshc.app.cli.analysis_commands import cluster, compare, report
 from mrshc.app.cli.demo_command import demo
-from mrshc.app.cli.help_lists import BLOCK_FORMATS_OR, CommandWithLists, fill_lists
+from mrshc.app.cli.help_lists import (
+    BLOCK_FORMATS_OR,
+    CommandWithLists,
+    GroupWithPlainHelp,
+    fill_lists,
+)
 from mrshc.app.cli.option_names import option_for_parameter
 from mrshc.app.cli.options_from_dataclasses import expand_options
 from mrshc.app.cli.signals import exit_process, handle_termination
@@ -31,10 +39,11 @@ def make_app(arguments: Sequence[str]) -> typer.Typer:
     """Return the command-line application.
 
     `arguments` are the arguments of the command line, without the name of the program. The valid
-    choices of an option are imported only if its command is among `arguments`, since the import
-    takes time.
+    choices of an option are imported only if they are needed, since the import takes time: if the
+    option is among `arguments`, or for the help of its command.
     """
     app = typer.Typer(
+        cls=GroupWithPlainHelp,
         help="""Sparse hierarchical clustering of data with few samples and many features, most of
         which are noise. Finds groups of samples, their tree, and the features that separate them.
 
@@ -45,15 +54,50 @@ def make_app(arguments: Sequence[str]) -> typer.Typer:
         For the options of a command: mrshc cluster --help
         """,
         no_args_is_help=True,
-        add_completion=False,
         # Errors in mrshc are shown with Python's plain traceback, which users can report.
         pretty_exceptions_enable=False,
     )
+    app.callback()(_common_options)
+    # A value may follow the name of an option after an equals sign.
+    given = {word.partition("=")[0] for word in arguments}
     for command in COMMANDS:
-        app.command(cls=CommandWithLists)(
-            expand_options(command, choices=command.__name__ in arguments)
-        )
+        checked = (None if "--help" in given else given) if command.__name__ in given else ()
+        app.command(cls=CommandWithLists)(expand_options(command, checked=checked))
     return app
+
+
+def _print_version(is_wanted: bool) -> None:
+    """Print the version of mrshc and exit if `is_wanted` is True."""
+    if is_wanted:
+        typer.echo(f"mrshc {mrshc.__version__}")
+        raise typer.Exit
+
+
+def _common_options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Show the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Accept the options that come before the name of a command."""
+
+
+def _words_to_complete() -> list[str]:
+    """Return the words of the command line that a shell wants to complete; empty if there are none.
+
+    The shell calls mrshc with these words in an environment variable, whose name depends on the
+    shell.
+    """
+    if "_MRSHC_COMPLETE" not in os.environ:
+        return []
+    words = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")
+    try:
+        # The choices of all options of the command are needed, as for its help.
+        return [*shlex.split(words), "--help"]
+    except ValueError:  # an open quotation mark
+        return []
 
 
 def main() -> None:
@@ -66,7 +110,7 @@ def main() -> None:
     _configure_output()
     handle_termination()
     try:
-        make_app(sys.argv[1:])()
+        make_app(_words_to_complete() or sys.argv[1:])()
     except SystemExit as end:
         exit_process(end.code)
     except UserError as error:

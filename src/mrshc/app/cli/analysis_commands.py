@@ -89,6 +89,7 @@ def cluster(
 
     Example: mrshc cluster big.npy --out result --device cuda
     """
+    reading.refuse_missing_files(file)
     use_temporary_folder_of(out)
     from mrshc import app as analysis
     from mrshc.app import output_folder as outputs
@@ -160,6 +161,7 @@ def compare(
 
     Example: mrshc compare raw.csv.gz --preset dudoit2002 --samples clinic.csv --truth subtype
     """
+    reading.refuse_missing_files(file)
     use_temporary_folder_of(out)
     from mrshc import app as analysis
     from mrshc.app import output_folder as outputs

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
+from mrshc.app.cli.help_layout import format_command_help, format_group_help, terminal_width
 from mrshc.app.cli.option_names import option_for_parameter
 from mrshc.errors import reword
 
@@ -25,7 +26,7 @@ METHODS, COMPARED_METHODS, ALL_METHODS = "{methods}", "{compared methods}", "{al
 class CommandWithLists(TyperCommand):
     """A command whose help texts may contain placeholders for lists."""
 
-    def format_help(self, *arguments: Any, **named: Any) -> None:
+    def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help text, with each placeholder replaced by its list."""
         self.help = _unwrap_paragraphs(fill_lists(self.help or ""))
         # In Typer, arguments have a help text as well; in Click, on which Typer is based, only
@@ -33,7 +34,16 @@ class CommandWithLists(TyperCommand):
         for parameter in self.params:
             if text := getattr(parameter, "help", None):
                 parameter.help = fill_lists(text)  # type: ignore[attr-defined]
-        super().format_help(*arguments, **named)
+        formatter.write(format_command_help(self, ctx, width=terminal_width()))
+
+
+class GroupWithPlainHelp(TyperGroup):
+    """The group of all commands, with a plain layout of its help."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help text."""
+        self.help = _unwrap_paragraphs(self.help or "")
+        formatter.write(format_group_help(self, ctx, width=terminal_width()))
 
 
 def _unwrap_paragraphs(text: str) -> str:

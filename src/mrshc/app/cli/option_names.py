@@ -9,7 +9,7 @@ from typing import Annotated, Any, get_args, get_origin
 
 from typer.models import OptionInfo
 
-from mrshc.app.cli.options_from_dataclasses import expand_options
+from mrshc.app.cli.options_from_dataclasses import declared_names, expand_options
 from mrshc.errors import Parameter, Setting
 
 
@@ -76,7 +76,7 @@ def _options_by_parameter() -> dict[str, Option]:
 
     options: dict[str, Option] = {}
     for command in COMMANDS:
-        hints: dict[str, Any] = expand_options(command, choices=False).__annotations__
+        hints: dict[str, Any] = expand_options(command).__annotations__
         for name, hint in hints.items():
             kind, *annotations = get_args(hint) if get_origin(hint) is Annotated else (hint,)
             declared = next((a for a in annotations if isinstance(a, OptionInfo)), None)
@@ -85,21 +85,19 @@ def _options_by_parameter() -> dict[str, Option]:
             parameter = next(
                 (a.parameter for a in annotations if isinstance(a, SetsParameter)), name
             )
-            # Inside Annotated, typer stores the first name as `default` until the command is
-            # created.
-            names = (declared.default, *(declared.param_decls or ()))
             # Several commands may have an option that sets this parameter. The option of the first
             # command is used, since these options have the same meaning in all commands.
+            names = declared_names(declared)
             options.setdefault(parameter, _parse_declaration(name, kind, names))
     return options
 
 
-def _parse_declaration(field: str, kind: Any, names: tuple[Any, ...]) -> Option:
+def _parse_declaration(field: str, kind: Any, names: list[str]) -> Option:
     """Return an option, given its declared names, such as "--in-memory/--out-of-core".
 
     If no long name is declared, the name of the option is derived from `field`, the name of the
     function parameter. `kind` is the type of this parameter.
     """
-    long_names = [name for name in names if isinstance(name, str) and name.startswith("--")]
+    long_names = [name for name in names if name.startswith("--")]
     on, _, off = (long_names or ["--" + field.replace("_", "-")])[0].partition("/")
     return Option(name=on, is_flag=bool in (kind, *get_args(kind)), off_name=off or None)

@@ -7,7 +7,7 @@ group is a parameter.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
 from functools import wraps
@@ -15,6 +15,8 @@ from importlib import import_module
 from inspect import Parameter, Signature, signature
 from types import NoneType
 from typing import Annotated, Any, cast, get_args, get_type_hints
+
+from typer.models import OptionInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,22 +45,25 @@ class ChoiceFrom:
         return cast(Any, StrEnum)(self.name.title(), {name: name for name in names})
 
 
-def expand_options(command: Callable[..., None], *, choices: bool) -> Callable[..., None]:
+def expand_options(
+    command: Callable[..., None], *, checked: Container[str] | None = ()
+) -> Callable[..., None]:
     """Return a command in which every group of options is replaced by individual options.
 
     Parameters
     ----------
     command : callable
         Function whose parameters are options, arguments and groups of options.
-    choices : bool
-        Whether options annotated with `ChoiceFrom` accept only their valid values. If False, these
-        options accept any text, which is sufficient for a command that is not called.
+    checked : container of str or None, default=()
+        Names of options, such as "--linkage"; None for all. Of the options annotated with
+        `ChoiceFrom`, these accept only their valid values, which must be imported. The others
+        accept any text, which is sufficient for options that are not given.
     """
     # The annotations are strings, since their evaluation is postponed, and must be resolved.
     hints = get_type_hints(command, include_extras=True)
     groups = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
     with_choices = {o.name for o in _iterate_options(command, hints) if _find_choice(o) is not None}
-    options = [_add_choices(o, choices=choices) for o in _iterate_options(command, hints)]
+    options = [_add_choices(o, checked=checked) for o in _iterate_options(command, hints)]
 
     @wraps(command)
     def expanded(**given: Any) -> None:
@@ -90,13 +95,15 @@ def _iterate_options(command: Callable[..., None], hints: dict[str, Any]) -> Ite
             yield Parameter(option, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def _add_choices(option: Parameter, *, choices: bool) -> Parameter:
+def _add_choices(option: Parameter, *, checked: Container[str] | None) -> Parameter:
     """Return a copy of an option, with an enumeration of its valid values as its type.
 
-    The option itself is returned if it is not annotated with `ChoiceFrom` or if `choices` is False.
+    The option itself is returned if it is not annotated with `ChoiceFrom`, or if `checked` does
+    not contain one of its names.
     """
     choice = _find_choice(option)
-    if choice is None or not choices:
+    is_checked = checked is None or any(name in checked for name in _names_of(option))
+    if choice is None or not is_checked:
         return option
     kind, *annotations = get_args(option.annotation)
     enum = choice.make_enum()
@@ -106,6 +113,20 @@ def _add_choices(option: Parameter, *, choices: bool) -> Parameter:
         annotation=Annotated[(new_kind, *annotations)],
         default=default if default in (None, Parameter.empty) else enum(default),
     )
+
+
+def _names_of(option: Parameter) -> list[str]:
+    """Return the names of an option on the command line, such as "--out" and "-o"."""
+    annotations = getattr(option.annotation, "__metadata__", ())
+    declared = [a for a in annotations if isinstance(a, OptionInfo)]
+    return [name for option_info in declared for name in declared_names(option_info)]
+
+
+def declared_names(declared: OptionInfo) -> list[str]:
+    """Return the names with which an option is declared inside `Annotated`."""
+    # Inside Annotated, typer stores the first name as `default` until the command is created.
+    names = (declared.default, *(declared.param_decls or ()))
+    return [name for name in names if isinstance(name, str)]
 
 
 def _find_choice(option: Parameter) -> ChoiceFrom | None:

@@ -242,6 +242,17 @@ class ReadingOptions:
         ),
     ] = None
 
+    def refuse_missing_files(self, file: str) -> None:
+        """Raise TableError if the table or the table of annotations does not exist.
+
+        The check is made before slow modules are imported.
+        """
+        from mrshc.io.streams import refuse_missing_file
+
+        for path in (file, self.samples):
+            if path is not None:
+                refuse_missing_file(path)
+
     def read(
         self, file: str, output: TerminalOutput, *, prefers_out_of_core: bool = False
     ) -> Table:

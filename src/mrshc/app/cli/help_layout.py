@@ -1,0 +1,149 @@
+"""Plain layout of help texts, which is readable on terminals of 80 columns.
+
+The layout of Typer has columns for short names and types, which leave little room for the text.
+"""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+# Options that most users need. The help lists them before all others.
+_MOST_USED = ("out", "samples", "truth", "n_clusters", "method", "n_features", "methods", "help")
+_MOST_USED_TITLE, _OTHER_TITLE = "Most used", "Others"
+# Columns of names, which are followed by the text in the same line, or in the next line if they are
+# longer.
+_NAME_WIDTH = 26
+# Lines with more characters are hard to read.
+_MAX_WIDTH = 100
+_EXAMPLE = "Example: "
+
+
+def terminal_width() -> int:
+    """Return the number of columns for help texts: that of the terminal, but at most 100."""
+    return min(shutil.get_terminal_size().columns, _MAX_WIDTH)
+
+
+def format_command_help(command: Any, context: Any, *, width: int) -> str:
+    """Return the help of a command: usage, description, arguments, options by group, examples.
+
+    Parameters
+    ----------
+    command : TyperCommand
+        The command. Paragraphs of its help that begin with "Example: " are shown at the end.
+    context : Context
+        The context of Click.
+    width : int
+        Number of columns.
+    """
+    paragraphs = (command.help or "").split("\n\n")
+    examples = [p.removeprefix(_EXAMPLE) for p in paragraphs if p.startswith(_EXAMPLE)]
+    description = [p for p in paragraphs if not p.startswith(_EXAMPLE)]
+    usage = [context.command_path, "[OPTIONS]"]
+    usage += [p.name.upper() for p in command.get_params(context) if _is_argument(p)]
+    parts = [f"Usage: {' '.join(usage)}"]
+    parts += [_wrap(paragraph, width) for paragraph in description if paragraph]
+    for title, records in _grouped_records(command, context):
+        parts.append(_format_section(title, records, width=width))
+    if examples:
+        lines = (_wrap(example, width, first="  ", others="      ") for example in examples)
+        parts.append("Examples:\n" + "\n".join(lines))
+    return "\n\n".join(parts) + "\n"
+
+
+def format_group_help(group: Any, context: Any, *, width: int) -> str:
+    """Return the help of the program: usage, description, commands and options.
+
+    Parameters
+    ----------
+    group : TyperGroup
+        The group of all commands.
+    context : Context
+        The context of Click.
+    width : int
+        Number of columns.
+    """
+    parts = [f"Usage: {context.command_path} [OPTIONS] COMMAND [ARGUMENTS]"]
+    parts += [_wrap(paragraph, width) for paragraph in (group.help or "").split("\n\n")]
+    commands = (group.get_command(context, name) for name in group.list_commands(context))
+    # The first paragraph of a help text is a summary.
+    summaries = [(c.name, " ".join((c.help or "").split("\n\n")[0].split())) for c in commands]
+    parts.append(_format_section("Commands", summaries, width=width))
+    options = [p.get_help_record(context) for p in group.get_params(context)]
+    parts.append(_format_section("Options", [o for o in options if o], width=width))
+    return "\n\n".join(parts) + "\n"
+
+
+def _format_section(title: str, records: Iterable[Sequence[str]], *, width: int) -> str:
+    """Return a section of a help text.
+
+    Parameters
+    ----------
+    title : str
+        Title of the section.
+    records : iterable of (str, str)
+        Names of an option or a command, and the text that describes it.
+    width : int
+        Number of columns.
+    """
+    indent = " " * (_NAME_WIDTH + 2)
+    lines = [f"{title}:"]
+    for names, text in records:
+        if len(names) + 4 <= len(indent):
+            lines.append(_wrap(text, width, first=f"  {names}".ljust(len(indent)), others=indent))
+        else:
+            lines += [f"  {names}", _wrap(text, width, first=indent, others=indent)]
+    return "\n".join(lines)
+
+
+def _wrap(text: str, width: int, *, first: str = "", others: str = "") -> str:
+    """Return a text in lines of the given width, with one indent of the first and one of others.
+
+    Words are not broken at hyphens, since the names of options contain them.
+    """
+    return textwrap.fill(
+        text,
+        width,
+        initial_indent=first,
+        subsequent_indent=others,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+
+
+def _grouped_records(command: Any, context: Any) -> Iterator[tuple[str, list[Sequence[str]]]]:
+    """Yield the title of each group of parameters, and the help records of its parameters."""
+    groups: dict[str, list[Sequence[str]]] = {"Arguments": [], _MOST_USED_TITLE: []}
+    for parameter in command.get_params(context):
+        record = parameter.get_help_record(context)
+        if record is not None:
+            names, text = record
+            names = parameter.name.upper() if _is_argument(parameter) else _shorten_types(names)
+            groups.setdefault(_group_of(parameter), []).append((names, text))
+    # Options without a group of their own come last.
+    groups[_OTHER_TITLE] = groups.pop(_OTHER_TITLE, [])
+    for title, records in groups.items():
+        if records:
+            yield title, records
+
+
+def _is_argument(parameter: Any) -> bool:
+    """Return whether a parameter is an argument, not an option."""
+    return bool(parameter.param_type_name == "argument")
+
+
+def _shorten_types(names: str) -> str:
+    """Return the names of an option with shorter names of types."""
+    # The text of the option states its range, and that it may be given repeatedly.
+    return names.replace(" range>", ">").replace("<list[str]>", "<str>")
+
+
+def _group_of(parameter: Any) -> str:
+    """Return the title of the group of a parameter."""
+    if _is_argument(parameter):
+        return "Arguments"
+    if parameter.name in _MOST_USED:
+        return _MOST_USED_TITLE
+    return getattr(parameter, "rich_help_panel", None) or _OTHER_TITLE
