@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+ANNDATA := .venv-anndata
 # An environment knows where it lies: one that was copied or moved with the tree is made anew.
 MADE := $(VENV)/.made-$(shell pwd | cksum | cut -d ' ' -f 1)
 INSTALLED := $(VENV)/.installed
@@ -12,9 +13,9 @@ WORKERS ?= 4
 # order of tests/conftest.py, the slow ones first.
 PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-test quick lowest: export OPENBLAS_NUM_THREADS := 1
+test quick lowest anndata: export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: demo test quick lowest mutation documentation lint compile browser study bench tutorial clean
+.PHONY: demo test quick anndata lowest mutation documentation lint compile browser study bench tutorial clean
 .DELETE_ON_ERROR:
 
 demo: $(INSTALLED)
@@ -35,8 +36,25 @@ tutorial: $(INSTALLED)
 
 # The loops are compiled while the source is linted.
 test: $(INSTALLED)
-	$(MAKE) --jobs=2 --output-sync=target lint compile browser
+	$(MAKE) --jobs=2 --output-sync=target lint compile browser $(ANNDATA)/.installed
 	$(BIN)/pytest $(PARALLEL) -m 'not (documentation and slow)'
+	$(MAKE) anndata
+
+# Results in real AnnData objects and their plots by scanpy. anndata needs a pandas older than that of
+# .venv, so it has an environment of its own, in which all dependencies are the oldest that
+# pyproject.toml admits. They call functions of each other that are deprecated by now.
+anndata: $(ANNDATA)/.installed
+	$(ANNDATA)/bin/pytest -q --disable-warnings -W default::DeprecationWarning \
+	  -W default::PendingDeprecationWarning -W default::FutureWarning -W default::UserWarning \
+	  tests/with_anndata tests/anndata_tools
+
+$(ANNDATA)/.installed: pyproject.toml constraints.txt tests/lowest_versions.py
+	$(PYTHON) -m venv --clear $(ANNDATA)
+	$(PYTHON) tests/lowest_versions.py > $(ANNDATA)/constraints.txt
+	$(ANNDATA)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile \
+	  --constraint $(ANNDATA)/constraints.txt --constraint tests/with_anndata/constraints.txt \
+	  anndata scanpy pytest --editable '.[anndata,zarr]'
+	touch $@
 
 # For daily work, in under three minutes: without the tests that are marked as slow.
 quick: $(INSTALLED)
@@ -84,7 +102,7 @@ compile: $(INSTALLED)
 	$(BIN)/python tests/compile_kernels.py
 
 clean:
-	rm -rf $(VENV) .venv-lowest build dist mrshc-demo mrshc-result mrshc-comparison mrshc-study .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) .venv-lowest $(ANNDATA) build dist mrshc-demo mrshc-result mrshc-comparison mrshc-study .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Most modules of the packages are never imported: Python compiles those that are.

@@ -8,7 +8,7 @@ Estimators: :class:`MrSHC`, :class:`SHC`, :class:`COSA`, :class:`HighVarianceHC`
 :func:`refine_features`, :func:`stability`,
 :func:`branch_significance`. Modules:
 :mod:`mrshc.datasets`, :mod:`mrshc.exports`, :mod:`mrshc.io`, :mod:`mrshc.metrics`,
-:mod:`mrshc.plotting`, :mod:`mrshc.preprocessing`.
+:mod:`mrshc.plotting`, :mod:`mrshc.preprocessing`; :mod:`mrshc.tl` for AnnData objects.
 """
 
 from __future__ import annotations
@@ -74,6 +74,7 @@ _SUBMODULES = (
     "metrics",
     "plotting",
     "preprocessing",
+    "tl",
 )
 
 

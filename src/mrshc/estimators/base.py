@@ -13,7 +13,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from mrshc.core.array_types import Float, Index, Labels, Mask
-from mrshc.core.data.conversion import as_stored_matrix, unwrap_anndata
+from mrshc.core.data.conversion import as_stored_matrix
 from mrshc.core.data.data_matrix import DataMatrix
 from mrshc.core.parallel import limit_blas_to_one_thread
 from mrshc.core.robust.missing_values import complete_missing_cells
@@ -29,6 +29,7 @@ from mrshc.core.trees.tree import (
 )
 from mrshc.errors import Parameter, ParameterError, PythonOnly, Sentence, Setting
 from mrshc.estimators.marker_table import marker_table
+from mrshc.validation.anndata_names import as_named_table, check_names_of_stored_data
 from mrshc.validation.estimator_data import check_n_features, check_samples, delete_attributes
 from mrshc.validation.parameters import (
     check_increasing_integers,
@@ -84,8 +85,9 @@ class FeatureSelector(SelectorMixin):
         # `as_stored_matrix` returns None for arrays and tables. For these, the method of
         # scikit-learn is called, so `set_output` determines the type of the result.
         if (data := as_stored_matrix(X)) is None:
-            return super().transform(check_numeric_columns(unwrap_anndata(X)))
+            return super().transform(check_numeric_columns(as_named_table(X)))
         check_n_features(self, data.shape[1])
+        check_names_of_stored_data(self, X)
         return data.columns(np.flatnonzero(self._support))
 
     def _get_support_mask(self) -> Mask:

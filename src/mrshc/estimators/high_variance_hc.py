@@ -60,9 +60,11 @@ class HighVarianceHC(TreeCutter):
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features. Defined only if X is a DataFrame whose column names are strings.
+        Names of the features. Defined only if X is an AnnData object, or a DataFrame whose column
+        names are strings.
     sample_names_in_ : ndarray of shape (n_samples,)
-        Row labels (index) of X. Defined only if X is a pandas DataFrame.
+        Names of the samples (index of X). Defined only if X is a pandas DataFrame or an AnnData
+        object.
 
     See Also
     --------

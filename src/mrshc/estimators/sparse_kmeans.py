@@ -11,7 +11,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mrshc.core.array_types import Float, Labels
-from mrshc.core.data.conversion import as_stored_matrix, unwrap_anndata
+from mrshc.core.data.conversion import as_stored_matrix
 from mrshc.core.data.data_matrix import DataMatrix
 from mrshc.core.parallel import effective_n_threads, limit_blas_to_one_thread
 from mrshc.core.permutations import PermutationGap
@@ -25,6 +25,7 @@ from mrshc.core.sparse_kmeans.partitions import (
 from mrshc.errors import Parameter, ParameterError, PythonOnly
 from mrshc.estimators.base import FeatureSelector, all_constant_error, derive_seed
 from mrshc.estimators.penalty_candidates import candidate_l1_bounds, search_table
+from mrshc.validation.anndata_names import as_named_table, check_names_of_stored_data
 from mrshc.validation.estimator_data import check_n_features, check_samples
 from mrshc.validation.parameters import MAX_REPETITIONS, check_integer, check_n_jobs
 from mrshc.validation.tables import check_numeric_columns
@@ -96,9 +97,11 @@ class SparseKMeans(FeatureSelector, ClusterMixin, BaseEstimator):
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features. Defined only if X is a DataFrame whose column names are strings.
+        Names of the features. Defined only if X is an AnnData object, or a DataFrame whose column
+        names are strings.
     sample_names_in_ : ndarray of shape (n_samples,)
-        Row labels (index) of X. Defined only if X is a pandas DataFrame.
+        Names of the samples (index of X). Defined only if X is a pandas DataFrame or an AnnData
+        object.
 
     See Also
     --------
@@ -243,11 +246,12 @@ class SparseKMeans(FeatureSelector, ClusterMixin, BaseEstimator):
         check_is_fitted(self)
         selected = np.flatnonzero(self._support)
         if (data := as_stored_matrix(X)) is None:
-            table = check_numeric_columns(unwrap_anndata(X))
+            table = check_numeric_columns(as_named_table(X))
             array = validate_data(self, table, reset=False, dtype=[np.float64, np.float32])
             columns = array[:, selected]
         else:
             check_n_features(self, data.shape[1])
+            check_names_of_stored_data(self, X)
             columns = data.columns(selected)
             _refuse_missing_values(bool(np.isnan(columns).any()))
         # Squares of single-precision differences would lose digits.

@@ -12,9 +12,14 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, validate_data
 
 from mrshc.core.data.array_matrix import ArrayMatrix
-from mrshc.core.data.conversion import as_stored_matrix, unwrap_anndata, warn_of_absent_chunks
+from mrshc.core.data.conversion import as_stored_matrix, warn_of_absent_chunks
 from mrshc.core.data.data_matrix import DataMatrix
 from mrshc.utils.sample_alignment import are_same_names, is_default_index, is_permuted_index
+from mrshc.validation.anndata_names import (
+    as_named_table,
+    check_names_of_stored_data,
+    set_names_of_stored_data,
+)
 from mrshc.validation.tables import (
     check_numeric_table,
     explain_conversion_errors,
@@ -67,15 +72,17 @@ def check_samples(estimator: Any, X: Any, *, reset: bool = True, n_threads: int 
         if p > n >= 3:
             if not reset:
                 check_n_features(estimator, p)
+                check_names_of_stored_data(estimator, X)
             _check_content(data, X=None, n_threads=n_threads)
             if reset:
                 estimator.n_features_in_ = p
-                delete_attributes(estimator, "feature_names_in_", "sample_names_in_")
+                set_names_of_stored_data(estimator, X)
             return data
-        X = data.columns(np.arange(p))
-    array = _validate_array(estimator, unwrap_anndata(X), reset=reset)
+        X = as_named_table(X, data.columns(np.arange(p)))
+    X = as_named_table(X)
+    array = _validate_array(estimator, X, reset=reset)
     data = ArrayMatrix(array)
-    _check_content(data, X=unwrap_anndata(X), n_threads=n_threads)
+    _check_content(data, X=X, n_threads=n_threads)
     if reset:
         _store_sample_names(estimator, X)
     return data

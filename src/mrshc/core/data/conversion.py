@@ -44,7 +44,8 @@ _is_file_array = _make_type_test("h5py.Dataset", "zarr.Array")
 _is_file_group = _make_type_test("h5py.Group", "zarr.Group")
 
 
-def _is_anndata(X: Any) -> bool:
+def is_anndata(X: Any) -> bool:
+    """Return whether X is an AnnData object."""
     # Of the supported types, only AnnData has this attribute. The test does not require anndata to
     # be imported.
     return hasattr(X, "isbacked")
@@ -71,7 +72,7 @@ _CONVERSIONS: tuple[tuple[Callable[[Any], bool], Callable[[Any], DataMatrix | No
     (_is_file_array, FileMatrix),
     (_is_file_group, open_sparse_group),
     (_make_type_test("dask.array.Array"), DaskMatrix),
-    (_is_anndata, lambda X: as_stored_matrix(_anndata_matrix_node(X))),
+    (is_anndata, lambda X: as_stored_matrix(_anndata_matrix_node(X))),
     (is_device_array, DeviceMatrix),
 )
 
@@ -110,7 +111,7 @@ def warn_of_absent_chunks(X: Any) -> None:
     `DataMatrix` or is not stored in an HDF5 or Zarr file. Raise UnreadableError if the chunks
     cannot be listed because of an error.
     """
-    node = _anndata_matrix_node(X) if _is_anndata(X) else X
+    node = _anndata_matrix_node(X) if is_anndata(X) else X
     arrays = [node] if _is_file_array(node) else []
     if _is_file_group(node):
         arrays = [get_member(node, part) for part in ("data", "indices", "indptr")]
@@ -129,8 +130,3 @@ def as_data_matrix(X: Any) -> DataMatrix:
     """
     stored = as_stored_matrix(X)
     return ArrayMatrix(np.asarray(X)) if stored is None else stored
-
-
-def unwrap_anndata(X: Any) -> Any:
-    """Return the matrix of X if X is an AnnData object, and X itself otherwise."""
-    return X.X if _is_anndata(X) else X

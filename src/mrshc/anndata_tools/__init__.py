@@ -1,0 +1,1 @@
+"""Clustering of AnnData objects: pseudobulks, and results in the layout of scanpy."""
