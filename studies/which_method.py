@@ -28,34 +28,34 @@ IMAGES = ROOT / "docs" / "images"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Summarised:
+class MethodInStudies:
     """A method, and its names in the studies; None if a study does not contain it."""
 
     label: str
-    simulated: str | None = None  # in table1 and table2
-    simulated_by_association: str | None = None  # in the study association
+    in_tables: str | None = None  # in table1 and table2
+    in_association_study: str | None = None  # in the study association
     real: str | None = None  # in realworld
 
 
 METHODS = (
-    Summarised(
+    MethodInStudies(
         label="MrSHC, association, Ward",
-        simulated_by_association="MrSHC, ward linkage, association",
+        in_association_study="MrSHC, ward linkage, association",
         real="MrSHC, ward linkage, association",
     ),
-    Summarised(label="HMV 500, Ward", real="HMV 500, ward linkage"),
-    Summarised(label="MrSHC", simulated="MrSHC, q unknown", real="MrSHC"),
-    Summarised(label="SHC", simulated="SHC, q unknown"),
-    Summarised(label="SHC-SSL", simulated="SHC-SSL, q unknown", real="SHC-SSL"),
-    Summarised(label="SHC-SSL, Ward", real="SHC-SSL, ward linkage"),
-    Summarised(
+    MethodInStudies(label="HMV 500, Ward", real="HMV 500, ward linkage"),
+    MethodInStudies(label="MrSHC", in_tables="MrSHC, q unknown", real="MrSHC"),
+    MethodInStudies(label="SHC", in_tables="SHC, q unknown"),
+    MethodInStudies(label="SHC-SSL", in_tables="SHC-SSL, q unknown", real="SHC-SSL"),
+    MethodInStudies(label="SHC-SSL, Ward", real="SHC-SSL, ward linkage"),
+    MethodInStudies(
         label="sparse K-means, K known",
-        simulated="sparse K-means, K known, q unknown",
+        in_tables="sparse K-means, K known, q unknown",
         real="sparse K-means, K known",
     ),
-    Summarised(label="COSA", simulated="COSA, average linkage", real="COSA, average linkage"),
-    Summarised(label="HC", simulated="HC"),
-    Summarised(label="HC, Ward", real="HC, ward linkage"),
+    MethodInStudies(label="COSA", in_tables="COSA, average linkage", real="COSA, average linkage"),
+    MethodInStudies(label="HC", in_tables="HC"),
+    MethodInStudies(label="HC, Ward", real="HC, ward linkage"),
 )
 # Study and design in table1 or table2, and the same design in the study association, which does not
 # contain the third one.
@@ -79,9 +79,9 @@ def summarise(studies: Path = STUDIES) -> pd.DataFrame:
     for method in METHODS:
         row: dict[tuple[str, str], float] = {}
         for label, (study, design, design_by_association) in SIMULATIONS.items():
-            results, name = pd.read_csv(studies / f"{study}.csv"), method.simulated
-            if method.simulated_by_association is not None:
-                results, name = association, method.simulated_by_association
+            results, name = pd.read_csv(studies / f"{study}.csv"), method.in_tables
+            if method.in_association_study is not None:
+                results, name = association, method.in_association_study
                 design = design_by_association
             draws = results[(results["design"] == design) & (results["method"] == name)]
             for quantity in ("cer", "recall", "precision", "n_features"):

@@ -8,7 +8,8 @@ Estimators: :class:`MrSHC`, :class:`SHC`, :class:`COSA`, :class:`HighVarianceHC`
 :func:`refine_features`, :func:`stability`,
 :func:`branch_significance`. Modules:
 :mod:`mrshc.datasets`, :mod:`mrshc.exports`, :mod:`mrshc.io`, :mod:`mrshc.metrics`,
-:mod:`mrshc.plotting`, :mod:`mrshc.preprocessing`; :mod:`mrshc.tl` for AnnData objects.
+:mod:`mrshc.plotting`, :mod:`mrshc.preprocessing`; for AnnData objects, :mod:`mrshc.tl` and
+:mod:`mrshc.pl`.
 """
 
 from __future__ import annotations
@@ -72,6 +73,7 @@ _SUBMODULES = (
     "exports",
     "io",
     "metrics",
+    "pl",
     "plotting",
     "preprocessing",
     "tl",

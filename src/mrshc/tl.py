@@ -112,7 +112,10 @@ def cluster(
     labels = model.labels_
     # All results are computed before the first one is written, so an error leaves `adata` as it is.
     about = _describe(model, adata.obs_names if bulks is None else bulks.names)
-    about["params"] = _storable({**parameters, "layer": layer, "groupby": groupby})
+    about["params"] = _storable({**parameters, "layer": layer})
+    if groupby is not None:
+        about["groupby"] = [groupby] if isinstance(groupby, str) else list(groupby)
+        about["params"]["aggregate"] = aggregate
     profiles = _selected_columns(model, matrix, bulks)
     trees = _trees(model, labels, profiles, key=key_added, groupby=groupby, bulks=bulks)
     of_cells = labels if bulks is None else _labels_of_cells(bulks, labels)

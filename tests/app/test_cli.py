@@ -22,6 +22,8 @@ from sklearn.metrics import silhouette_samples
 
 from command_line import WITHOUT_PICTURES, files_limited_to, full_disk_after, mrshc, run_on_terminal
 from mrshc import HighVarianceHC, __version__
+from mrshc.app.cli import COMMANDS
+from mrshc.app.cli.help_layout import MOST_USED
 from mrshc.app.cli.temporary_folder_fallback import use_temporary_folder_of
 from mrshc.core.kernels.compilation_cache import CompilationCacheWarning
 from mrshc.core.trees.tree import Tree
@@ -329,6 +331,15 @@ def test_compare_takes_the_names_of_methods(main, table, tmp_path):
     assert not (tmp_path / "other").exists()
 
 
+def test_compare_names_a_method_that_has_no_correlations(main, table, tmp_path):
+    file, _ = table
+    given = ("--methods", "hc,shc", "--metric", "correlation", "--out", tmp_path / "out")
+    code, printed, errors = main("compare", file, *given)
+    assert code == 0
+    assert "SHC failed: SHC adds up dissimilarities over features, so --metric" in errors
+    assert "HC " in printed
+
+
 def test_compare_goes_on_after_a_method_that_failed(main, table, tmp_path):
     file, _ = table
     out = tmp_path / "comparison"
@@ -617,7 +628,8 @@ def test_a_full_disk_leaves_no_folder_and_the_search_can_continue(
     assert main(*command, "--out", "out", "--overwrite")[0] == 0
 
 
-def test_help_teaches_by_example(main):
+def test_help_teaches_by_example(main, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     code, printed, _ = main("--help")
     assert code == 0
     for command in ("demo", "cluster", "compare", "report", "study"):
@@ -629,13 +641,19 @@ def test_help_teaches_by_example(main):
     assert "mrshc demo" in printed
 
 
-def test_the_help_lists_the_most_used_options_first(main):
+def test_the_help_lists_the_most_used_options_first(main, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
     _, printed, _ = main("cluster", "--help")
+    assert 80 < max(map(len, printed.splitlines())) <= 100
+    listed = "".join(main(command.__name__, "--help")[1] for command in COMMANDS)
+    for name in MOST_USED:
+        assert f"--{name.replace('_', '-')}" in listed
     titles = [line for line in printed.splitlines() if line.endswith(":") and line[0] != " "]
     assert titles[:3] == ["Arguments:", "Most used:", "Reading:"]
     assert printed.index("--out <path>") < printed.index("Reading:")
     assert printed.startswith("Usage: ")
     assert "[OPTIONS] FILE\n" in printed
+    assert "[OPTIONS] FILE\n" in main("cluster", "x.csv", "--linkage", "far")[2]
 
 
 def test_the_version_is_that_of_the_package(main):

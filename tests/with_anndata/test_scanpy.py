@@ -183,3 +183,34 @@ def test_tables_are_refused():
         mrshc.tl.cluster(pd.DataFrame(DATA.X))
     with pytest.raises(TypeError, match="no_such"):
         mrshc.tl.cluster(ad.AnnData(DATA.X), no_such=1)
+
+
+def test_plots_take_the_object(adata, cells, tmp_path):
+    mrshc.tl.cluster(adata, random_state=0)
+    adata.write_h5ad(tmp_path / "a.h5ad")
+    stored = ad.read_h5ad(tmp_path / "a.h5ad")
+    shuffled = stored[np.random.default_rng(0).permutation(60)]
+    # The tree keeps the order of the fit, and annotations and values are matched by name.
+    axes = [mrshc.pl.dendrogram(made, annotations="true") for made in (adata, stored, shuffled)]
+    labels = {ax.get_legend().get_texts()[-1].get_text() for ax in axes}
+    assert len(labels) == 1
+    pictures = [mrshc.pl.heatmap(made, annotations=["true"]) for made in (adata, shuffled)]
+    drawn = [
+        next(
+            image.get_array()
+            for ax in figure.axes
+            for image in ax.get_images()[:1]
+            if image.get_array().size > 1000
+        )
+        for figure in pictures
+    ]
+    np.testing.assert_array_equal(*drawn)
+    made = cells.copy()
+    mrshc.tl.cluster(made, groupby=["donor", "kind"], random_state=0)
+    assert mrshc.pl.heatmap(made, annotations=["kind", "donor"]).axes
+    with pytest.raises(ValueError, match="has 60 samples or groups, but adata has 30"):
+        mrshc.pl.dendrogram(adata[:30])
+    with pytest.raises(ValueError, match=r"called 'other'.*mrshc.tl.cluster\(adata"):
+        mrshc.pl.heatmap(adata, "other")
+    with pytest.raises(ValueError, match="there is no column 'age'"):
+        mrshc.pl.dendrogram(adata, annotations="age")

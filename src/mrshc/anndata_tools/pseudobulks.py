@@ -81,11 +81,7 @@ def aggregate_cells(
             unknown=unknown[0],
             known=", ".join(map(str, obs.columns)),
         )
-    labels = obs[columns[0]].astype(str)
-    for name in columns[1:]:
-        labels = labels + "_" + obs[name].astype(str)
-    labels = labels.where(obs[columns].notna().all(axis=1))
-    group_of_cell, names = pd.factorize(labels, sort=True)
+    group_of_cell, names = pd.factorize(group_labels(obs, columns), sort=True)
     if len(names) < 3:
         raise ParameterError(
             "groupby must give at least 3 groups of cells, got {n} from {columns}. Name a column "
@@ -93,12 +89,31 @@ def aggregate_cells(
             n=len(names),
             columns=", ".join(columns),
         )
-    values = _sum_by_group(matrix, group_of_cell, n_groups=len(names))
-    if aggregate == "mean":
-        values /= np.bincount(group_of_cell[group_of_cell >= 0])[:, None]
+    combine = mean_of_groups if aggregate == "mean" else _sum_by_group
+    values = combine(matrix, group_of_cell, n_groups=len(names))
     return Pseudobulks(
         values=values, names=np.asarray(names, dtype=object), group_of_cell=group_of_cell
     )
+
+
+def group_labels(obs: pd.DataFrame, columns: Sequence[str]) -> pd.Series:
+    """Return the name of the group of each cell; missing for cells that belong to no group.
+
+    The names of groups are the values in the columns, joined as scanpy joins them.
+    """
+    labels = obs[columns[0]].astype(str)
+    for name in columns[1:]:
+        labels = labels + "_" + obs[name].astype(str)
+    return labels.where(obs[list(columns)].notna().all(axis=1))
+
+
+def mean_of_groups(matrix: Any, group_of_cell: Index, *, n_groups: int) -> Float:
+    """Return the mean of the rows of each group, of shape (n_groups, n_features).
+
+    Rows with the group -1 are left out.
+    """
+    counts = np.bincount(group_of_cell[group_of_cell >= 0], minlength=n_groups)
+    return _sum_by_group(matrix, group_of_cell, n_groups=n_groups) / counts[:, None]
 
 
 def _sum_by_group(matrix: Any, group_of_cell: Index, *, n_groups: int) -> Float:

@@ -181,8 +181,7 @@ def compare_methods(
     )
     k = comparison_n_clusters(plan, n_clusters)
     with value_errors_as_user_errors(), warnings.catch_warnings():
-        # A warning about a failed method is not needed, since the table of scores contains the
-        # error.
+        # A warning about a failed method is not needed, since the error is part of the comparison.
         warnings.simplefilter("ignore", UserWarning)
         if k is not None:
             limits: Any = {"low": 1, "high": X.shape[0], "advice": "It is where trees are cut."}

@@ -12,6 +12,7 @@ from mrshc.core.data.conversion import as_data_matrix
 from mrshc.core.permutations import PermutationGap
 from mrshc.core.sparse_hc.feature_weights import WeightPath, permutation_gap, permuted_criteria
 from mrshc.core.sparse_hc.pair_distances import PairDistances
+from mrshc.core.sparse_hc.permuted_pairs import PermutedPairs
 from mrshc.core.sparse_hc.weighted_dissimilarity import DataDissimilarity
 from mrshc.core.trees.tree import agglomerate
 from plain_twin import sparse_direction
@@ -320,6 +321,28 @@ def test_permuted_distances_are_computed_once_unless_they_are_too_many(monkeypat
         computed.clear()
         permuted_criteria(**options)
         assert (computed == [slice(0, p)]) == is_computed_once
+
+
+@pytest.mark.parametrize("n_used", [0, 1, 10, 40])
+def test_products_with_few_weights_are_those_with_all(n_used):
+    X = np.random.default_rng(0).normal(size=(9, 40))
+    permuted = PermutedPairs(
+        PairDistances(as_data_matrix(X), "sqeuclidean"), entropy=1, permutation=0, n_workers=2
+    )
+    weights = np.zeros((40, 2))
+    weights[:n_used] = np.random.default_rng(1).uniform(size=(n_used, 2))
+    D = np.concatenate([distances for _, distances in permuted._blocks()])
+    np.testing.assert_allclose(permuted.multiply(weights), D.T @ weights, rtol=1e-12)
+
+
+def test_workers_share_the_memory_for_permuted_distances(monkeypatch):
+    pairs = PairDistances(
+        as_data_matrix(np.random.default_rng(0).normal(size=(9, 40))), "cityblock"
+    )
+    monkeypatch.setattr("mrshc.core.sparse_hc.permuted_pairs._MAX_KEPT_DISTANCES", 36 * 40 * 3)
+    options = {"entropy": 0, "permutation": 0}
+    assert PermutedPairs(pairs, **options, n_workers=3)._kept_blocks is not None
+    assert PermutedPairs(pairs, **options, n_workers=4)._kept_blocks is None
 
 
 def gap_of(pairs, solutions, **options):

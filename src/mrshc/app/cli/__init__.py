@@ -35,12 +35,18 @@ from mrshc.utils.text_cleaning import clean_text
 COMMANDS: tuple[Callable[..., None], ...] = (demo, cluster, compare, report, study)
 
 
-def make_app(arguments: Sequence[str]) -> typer.Typer:
+def make_app(arguments: Sequence[str], *, all_choices: bool = False) -> typer.Typer:
     """Return the command-line application.
 
-    `arguments` are the arguments of the command line, without the name of the program. The valid
-    choices of an option are imported only if they are needed, since the import takes time: if the
-    option is among `arguments`, or for the help of its command.
+    The valid choices of an option are imported only if they are needed, since the import takes
+    time: if the option is given, or for the help of its command.
+
+    Parameters
+    ----------
+    arguments : sequence of str
+        Arguments of the command line, without the name of the program.
+    all_choices : bool, default=False
+        Whether the choices of all options of the command are needed.
     """
     app = typer.Typer(
         cls=GroupWithPlainHelp,
@@ -61,7 +67,8 @@ def make_app(arguments: Sequence[str]) -> typer.Typer:
     # A value may follow the name of an option after an equals sign.
     given = {word.partition("=")[0] for word in arguments}
     for command in COMMANDS:
-        checked = (None if "--help" in given else given) if command.__name__ in given else ()
+        is_all = all_choices or "--help" in given
+        checked = (None if is_all else given) if command.__name__ in given else ()
         app.command(cls=CommandWithLists)(expand_options(command, checked=checked))
     return app
 
@@ -94,10 +101,9 @@ def _words_to_complete() -> list[str]:
         return []
     words = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")
     try:
-        # The choices of all options of the command are needed, as for its help.
-        return [*shlex.split(words), "--help"]
+        return shlex.split(words)
     except ValueError:  # an open quotation mark
-        return []
+        return words.split()
 
 
 def main() -> None:
@@ -110,7 +116,8 @@ def main() -> None:
     _configure_output()
     handle_termination()
     try:
-        make_app(_words_to_complete() or sys.argv[1:])()
+        words = _words_to_complete()
+        make_app(words or sys.argv[1:], all_choices=bool(words))()
     except SystemExit as end:
         exit_process(end.code)
     except UserError as error:

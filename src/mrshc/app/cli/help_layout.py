@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 # Options that most users need. The help lists them before all others.
-_MOST_USED = ("out", "samples", "truth", "n_clusters", "method", "n_features", "methods", "help")
+MOST_USED = ("out", "samples", "truth", "n_clusters", "method", "n_features", "methods", "help")
 _MOST_USED_TITLE, _OTHER_TITLE = "Most used", "Others"
 # Columns of names, which are followed by the text in the same line, or in the next line if they are
 # longer.
@@ -41,8 +41,7 @@ def format_command_help(command: Any, context: Any, *, width: int) -> str:
     paragraphs = (command.help or "").split("\n\n")
     examples = [p.removeprefix(_EXAMPLE) for p in paragraphs if p.startswith(_EXAMPLE)]
     description = [p for p in paragraphs if not p.startswith(_EXAMPLE)]
-    usage = [context.command_path, "[OPTIONS]"]
-    usage += [p.name.upper() for p in command.get_params(context) if _is_argument(p)]
+    usage = [context.command_path, *usage_pieces(command, context)]
     parts = [f"Usage: {' '.join(usage)}"]
     parts += [_wrap(paragraph, width) for paragraph in description if paragraph]
     for title, records in _grouped_records(command, context):
@@ -51,6 +50,15 @@ def format_command_help(command: Any, context: Any, *, width: int) -> str:
         lines = (_wrap(example, width, first="  ", others="      ") for example in examples)
         parts.append("Examples:\n" + "\n".join(lines))
     return "\n\n".join(parts) + "\n"
+
+
+def usage_pieces(command: Any, context: Any) -> list[str]:
+    """Return what follows the name of a command in its usage line."""
+    arguments = [p for p in command.get_params(context) if _is_argument(p)]
+    return [
+        "[OPTIONS]",
+        *(p.name.upper() if p.required else f"[{p.name.upper()}]" for p in arguments),
+    ]
 
 
 def format_group_help(group: Any, context: Any, *, width: int) -> str:
@@ -116,7 +124,7 @@ def _wrap(text: str, width: int, *, first: str = "", others: str = "") -> str:
 def _grouped_records(command: Any, context: Any) -> Iterator[tuple[str, list[Sequence[str]]]]:
     """Yield the title of each group of parameters, and the help records of its parameters."""
     groups: dict[str, list[Sequence[str]]] = {"Arguments": [], _MOST_USED_TITLE: []}
-    for parameter in command.get_params(context):
+    for parameter in sorted(command.get_params(context), key=_position):
         record = parameter.get_help_record(context)
         if record is not None:
             names, text = record
@@ -127,6 +135,11 @@ def _grouped_records(command: Any, context: Any) -> Iterator[tuple[str, list[Seq
     for title, records in groups.items():
         if records:
             yield title, records
+
+
+def _position(parameter: Any) -> int:
+    """Return the position of an option among the most used ones; others come after them."""
+    return MOST_USED.index(parameter.name) if parameter.name in MOST_USED else len(MOST_USED)
 
 
 def _is_argument(parameter: Any) -> bool:
@@ -144,6 +157,6 @@ def _group_of(parameter: Any) -> str:
     """Return the title of the group of a parameter."""
     if _is_argument(parameter):
         return "Arguments"
-    if parameter.name in _MOST_USED:
+    if parameter.name in MOST_USED:
         return _MOST_USED_TITLE
     return getattr(parameter, "rich_help_panel", None) or _OTHER_TITLE

@@ -11,7 +11,12 @@ from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
 
-from mrshc.app.cli.help_layout import format_command_help, format_group_help, terminal_width
+from mrshc.app.cli.help_layout import (
+    format_command_help,
+    format_group_help,
+    terminal_width,
+    usage_pieces,
+)
 from mrshc.app.cli.option_names import option_for_parameter
 from mrshc.errors import reword
 
@@ -25,6 +30,10 @@ METHODS, COMPARED_METHODS, ALL_METHODS = "{methods}", "{compared methods}", "{al
 
 class CommandWithLists(TyperCommand):
     """A command whose help texts may contain placeholders for lists."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return what follows the name of the command in its usage line."""
+        return usage_pieces(self, ctx)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help text, with each placeholder replaced by its list."""

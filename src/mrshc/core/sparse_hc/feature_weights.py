@@ -21,7 +21,7 @@ import numpy as np
 
 from mrshc.core.array_types import Float, Index
 from mrshc.core.kernels.sparse_direction import sparse_direction
-from mrshc.core.parallel import ProgressCallback
+from mrshc.core.parallel import ProgressCallback, effective_n_threads
 from mrshc.core.permutations import PermutationGap, gap_over_permutations
 from mrshc.core.sparse_hc.pair_distances import PairDistances
 from mrshc.core.sparse_hc.permuted_pairs import PermutedPairs
@@ -191,6 +191,7 @@ def permutation_gap(
         "entropy": entropy,
         "max_iter": max_iter,
         "tol": tol,
+        "n_workers": effective_n_threads(n_jobs),
     }
     return gap_over_permutations(
         permuted_criteria,
@@ -213,6 +214,7 @@ def permuted_criteria(
     permutation: int,
     max_iter: int,
     tol: float,
+    n_workers: int = 1,
 ) -> Float:
     """Return the criterion u'Dw for each L1 bound, computed from one permutation of the matrix D.
 
@@ -236,13 +238,15 @@ def permuted_criteria(
     tol : float
         The algorithm has converged when the L1 norm of the change of u is at most `tol` times the
         L1 norm of u.
+    n_workers : int, default=1
+        Number of workers that compute permutations at the same time.
 
     Returns
     -------
     criteria : ndarray of shape (n_bounds,)
         Value of the criterion for each L1 bound.
     """
-    permuted = PermutedPairs(pairs, entropy=entropy, permutation=permutation)
+    permuted = PermutedPairs(pairs, entropy=entropy, permutation=permutation, n_workers=n_workers)
     p = pairs.shape[1]
     u = permuted.multiply(np.ones((p, 1)))
     u = np.repeat(u / np.linalg.norm(u), len(l1_bounds), axis=1)

@@ -10,13 +10,14 @@ from mrshc.core.array_types import Float
 from mrshc.core.data.statistics import column_blocks
 from mrshc.core.sparse_hc.pair_distances import PairDistances
 
-# Largest number of permuted distances that a worker keeps in memory (1 GB in double precision). A
-# larger matrix of permuted distances is not kept but computed again whenever it is needed, which
-# takes about ten times as long. The value does not affect the result, since the permutations are
-# drawn again with the same seeds.
-_MAX_KEPT_DISTANCES = 1 << 27
+# Largest number of permuted distances that all workers together keep in memory (2 GB in double
+# precision). A larger matrix of permuted distances is not kept but computed again whenever it is
+# needed, which takes several times as long. The value does not affect the result, since the
+# permutations are drawn again with the same seeds.
+_MAX_KEPT_DISTANCES = 1 << 28
 # If at most this proportion of the features of a block have a weight, only these features are
-# multiplied. Otherwise copying them would take longer than multiplying by zeros.
+# multiplied. Otherwise copying them could take longer than multiplying by zeros. The value is not
+# tuned: up to rounding, it does not affect the result.
 _SPARSE_PROPORTION = 0.3
 
 
@@ -34,6 +35,8 @@ class PermutedPairs:
         Seed of the random permutations.
     permutation : int
         Index of the permutation, starting at zero.
+    n_workers : int, default=1
+        Number of workers that compute permutations at the same time and share the memory.
 
     Attributes
     ----------
@@ -43,14 +46,16 @@ class PermutedPairs:
         Value by which all distances in D are divided; see :class:`PairDistances`.
     """
 
-    def __init__(self, pairs: PairDistances, *, entropy: int, permutation: int) -> None:
+    def __init__(
+        self, pairs: PairDistances, *, entropy: int, permutation: int, n_workers: int = 1
+    ) -> None:
         n, p = pairs.shape
         self._pairs = pairs
         self._seed = (entropy, permutation)
         self.n_features = p
         self.unit = pairs.unit
         self._n_pairs = n * (n - 1) // 2
-        is_small = self._n_pairs * p <= _MAX_KEPT_DISTANCES
+        is_small = self._n_pairs * p <= _MAX_KEPT_DISTANCES // n_workers
         self._kept_blocks = list(self._permute_blocks()) if is_small else None
 
     def multiply(self, weights: Float) -> Float:

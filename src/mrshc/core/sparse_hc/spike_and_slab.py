@@ -25,7 +25,7 @@ import numpy as np
 from scipy.special import expit
 
 from mrshc.core.array_types import Float, Index
-from mrshc.core.parallel import ProgressCallback
+from mrshc.core.parallel import ProgressCallback, effective_n_threads
 from mrshc.core.permutations import PermutationGap, gap_over_permutations
 from mrshc.core.sparse_hc.pair_distances import PairDistances
 from mrshc.core.sparse_hc.permuted_pairs import PermutedPairs
@@ -267,6 +267,7 @@ def spike_and_slab_gap(
             "spike_penalties": [s.spike_penalty for s in solutions],
             "settings": settings,
             "entropy": entropy,
+            "n_workers": effective_n_threads(n_jobs),
         },
         criteria=[s.criterion for s in solutions],
         n_permutations=n_permutations,
@@ -284,8 +285,12 @@ def permuted_spike_and_slab_criteria(
     settings: SpikeAndSlabSettings,
     entropy: int,
     permutation: int,
+    n_workers: int = 1,
 ) -> Float:
-    """Return the criterion u'Dw for each spike penalty, computed from one permutation of D."""
-    permuted = PermutedPairs(pairs, entropy=entropy, permutation=permutation)
+    """Return the criterion u'Dw for each spike penalty, computed from one permutation of D.
+
+    `n_workers` is the number of workers that compute permutations at the same time.
+    """
+    permuted = PermutedPairs(pairs, entropy=entropy, permutation=permutation, n_workers=n_workers)
     path = spike_and_slab_path(PermutedDissimilarity(permuted), spike_penalties, settings=settings)
     return np.array([solution.criterion for solution in path])

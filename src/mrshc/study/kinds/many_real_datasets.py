@@ -29,7 +29,8 @@ from mrshc.study.designs_and_methods import (
 from mrshc.study.study_journal import Row, Task
 from mrshc.study.tables import failure_note, markdown_table
 
-# Value of `n_clusters` in the config of a method without a tree.
+# Value of `n_clusters` in a config that stands for the number of classes, which methods without a
+# tree need.
 NUMBER_OF_CLASSES = "number of classes"
 # Largest number of clusters of the cuts whose average silhouettes are compared, as on the command
 # line.
@@ -48,6 +49,12 @@ def tasks(study: Study, folders: Folders) -> list[Task]:
     names = {method["name"] for method in study.entries("method")}
     if unknown := sorted(set(study.option("against")) - names):
         raise StudyError(f"{study.name}.toml compares with methods it does not have: {unknown}.")
+    sets = {entry["name"] for entry in study.entries("set")}
+    left_out = {name for method in study.entries("method") for name in method.get("leave_out", ())}
+    if unknown := sorted(left_out - sets):
+        raise StudyError(
+            f"{study.name}.toml leaves out data sets that it does not have: {unknown}."
+        )
     for entry in study.entries("set"):
         _data_file(study, entry, folders)  # raises StudyError if the file is missing
     return [
@@ -77,8 +84,7 @@ def run_task(study: Study, task: Task, folders: Folders) -> list[Row]:
     scored = np.isin(y, classes[counts > 1])
     n_classes = int(np.sum(counts > 1))
     method = dict(study.entries("method")[task[1]])
-    has_tree = method.get("n_clusters") != NUMBER_OF_CLASSES
-    if not has_tree:
+    if method.get("n_clusters") == NUMBER_OF_CLASSES:
         method["n_clusters"] = n_classes
     if method.get("n_features_to_select") == "all":
         method["n_features_to_select"] = X.shape[1]
@@ -87,8 +93,9 @@ def run_task(study: Study, task: Task, folders: Folders) -> list[Row]:
     if isinstance(n_features, int):
         method["n_features_to_select"] = min(n_features, X.shape[1])
     with ignore_unsupported_clusters():
-        estimator = make_estimator(study, method, study.option("seed"))
-        model = estimator.fit(impute_for_method(study, method, X))
+        X = impute_for_method(study, method, X)
+        model = make_estimator(study, method, study.option("seed")).fit(X)
+    has_tree = hasattr(model, "cut")
     cut = model.cut(n_classes) if has_tree else model.labels_
     row = identity(study, task) | {
         "n_samples": X.shape[0],
