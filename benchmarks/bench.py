@@ -39,7 +39,8 @@ PICTURE = HERE.parent / "docs" / "images" / "growth.png"
 # computer like the one where the rest was measured. Recorded once, not part of a run.
 RECORDED_R = {("I", True): 7.2, ("I", False): 66.0, ("II", True): 9.3, ("II", False): 100.0}
 RECORDED_SPARCL = {(60, 500): 0.048, (320, 2000): 6.927}
-# Mean seconds of the R package recombine (the spike-and-slab lasso) over 6 draws, also recorded.
+# Mean seconds of the R package recombine (the spike-and-slab lasso) over 6 draws, recorded on
+# another computer.
 RECORDED_RECOMBINE = {"I": 9.8, "II": 24.0}
 
 # Size of a fit, in which one quantity at a time is varied over the values below.
@@ -159,7 +160,11 @@ def measure_shc():
 
 def measure_other_methods():
     """Return the seconds of methods of other authors, ours and of plain implementations."""
-    rows = [run_case("sparse_kmeans", n=n, p=p) for n, p in ((60, 500), (100, 5000))]
+    rows = [
+        run_case("sparse_kmeans", n=n, p=p, in_r=in_r)
+        for n, p in ((60, 500), (100, 5000))
+        for in_r in ("same starts", "few starts")
+    ]
     rows += [run_case("cosa", n=n, p=p) for n, p in ((60, 500), (200, 2000))]
     for design, recorded in RECORDED_RECOMBINE.items():
         row = run_case("spike_and_slab", design=design, draws=6)

@@ -7,6 +7,7 @@ The loops are those of a direct implementation in C or Fortran. They are compare
 import numpy as np
 from numba import njit
 
+# The settings of the R package rCOSA, as in mrshc.core.cosa.
 _RELAXATION, _MAX_ITER, _WINDOW, _TOLERANCE = 0.1, 100, 11, 1e-5
 
 

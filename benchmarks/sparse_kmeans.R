@@ -1,15 +1,19 @@
 # Sparse K-means of Witten and Tibshirani (2010) with the permutation gap, written from the paper,
-# with the K-means of R. Usage: Rscript sparse_kmeans.R DATA.csv K BOUND,BOUND,... N_PERMUTATIONS
+# with the K-means of R.
 #
-# Prints the seconds, the chosen bound and the criterion of each bound for the data.
+# Rscript sparse_kmeans.R DATA.csv K BOUND,BOUND,... N_PERMUTATIONS N_STARTS N_LATER_STARTS N_ROUNDS
+#
+# N_STARTS is the number of random starts of the first K-means, N_LATER_STARTS that of each round; the
+# present clusters are a further start. Prints the seconds and the criterion of each bound.
 
 arguments <- commandArgs(trailingOnly = TRUE)
 x <- as.matrix(read.csv(arguments[1], header = FALSE))
 n_clusters <- as.integer(arguments[2])
 bounds <- as.numeric(strsplit(arguments[3], ",")[[1]])
 n_permutations <- as.integer(arguments[4])
-n_starts <- 20
-max_rounds <- 15
+n_starts <- as.integer(arguments[5])
+n_later_starts <- as.integer(arguments[6])
+n_rounds <- as.integer(arguments[7])
 
 # Weights of unit L2 norm with an L1 norm of at most `bound`, by bisection on the soft threshold.
 sparse_weights <- function(between, bound) {
@@ -27,36 +31,46 @@ sparse_weights <- function(between, bound) {
   unit(low)
 }
 
-between_sums <- function(x, labels) {
+# Sums of squares between clusters of centred features, whose total sums of squares are `total`.
+between_sums <- function(x, total, labels) {
   means <- rowsum(x, labels) / as.vector(table(labels))
-  colSums(scale(x, scale = FALSE)^2) - colSums((x - means[as.character(labels), ])^2)
+  total - colSums((x - means[as.character(labels), ])^2)
 }
 
-within <- function(fit) fit$tot.withinss
+random_clusters <- function(z, n) {
+  suppressWarnings(kmeans(z, n_clusters, nstart = n, iter.max = 30))
+}
 
-fit_one <- function(x, bound, first_labels) {
+fit_one <- function(x, total, bound, first_labels) {
   labels <- first_labels
   weights <- rep(1 / sqrt(ncol(x)), ncol(x))
-  for (round in 1:max_rounds) {
-    between <- between_sums(x, labels)
+  for (round in 1:n_rounds) {
+    between <- between_sums(x, total, labels)
     old <- weights
     weights <- sparse_weights(between, bound)
     if (sum(abs(weights - old)) <= 1e-4 * sum(abs(old))) break
     used <- weights > 0
     z <- sweep(x[, used, drop = FALSE], 2, sqrt(weights[used]), "*")
-    # The present clusters are one start; the others are random.
     centres <- rowsum(z, labels) / as.vector(table(labels))
-    from_present <- suppressWarnings(kmeans(z, centres, iter.max = 30))
-    random <- suppressWarnings(kmeans(z, n_clusters, nstart = n_starts, iter.max = 30))
-    best <- if (within(random) < within(from_present)) random else from_present
+    best <- tryCatch(
+      suppressWarnings(kmeans(z, centres, iter.max = 30)),
+      error = function(e) random_clusters(z, 1) # a cluster lost all its samples
+    )
+    if (n_later_starts > 0) {
+      other <- random_clusters(z, n_later_starts)
+      if (other$tot.withinss < best$tot.withinss) best <- other
+    }
     labels <- best$cluster
+    between <- between_sums(x, total, labels)
   }
-  sum(weights * between_sums(x, labels))
+  sum(weights * between)
 }
 
 fit_bounds <- function(x) {
-  first <- suppressWarnings(kmeans(x, n_clusters, nstart = n_starts, iter.max = 30))$cluster
-  sapply(bounds, function(bound) fit_one(x, bound, first))
+  x <- scale(x, scale = FALSE)
+  total <- colSums(x^2)
+  first <- random_clusters(x, n_starts)$cluster
+  sapply(bounds, function(bound) fit_one(x, total, bound, first))
 }
 
 set.seed(1)
@@ -66,6 +80,6 @@ seconds <- system.time({
   gaps <- log(observed) - rowMeans(log(permuted))
 })[["elapsed"]]
 cat(sprintf(
-  '{"seconds": %.3f, "bound": %.6f, "criteria": [%s]}\n',
-  seconds, bounds[which.max(gaps)], paste(sprintf("%.8g", observed), collapse = ", ")
+  '{"seconds": %.3f, "criteria": [%s]}\n',
+  seconds, paste(sprintf("%.8g", observed), collapse = ", ")
 ))

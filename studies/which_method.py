@@ -32,6 +32,7 @@ class MethodInStudies:
     """A method, and its names in the studies; None if a study does not contain it."""
 
     label: str
+    linkage: str
     in_tables: str | None = None  # in table1 and table2
     in_association_study: str | None = None  # in the study association
     real: str | None = None  # in realworld
@@ -40,23 +41,34 @@ class MethodInStudies:
 METHODS = (
     MethodInStudies(
         label="MrSHC, association, Ward",
+        linkage="ward",
         in_association_study="MrSHC, ward linkage, association",
         real="MrSHC, ward linkage, association",
     ),
-    MethodInStudies(label="HMV 500, Ward", real="HMV 500, ward linkage"),
-    MethodInStudies(label="MrSHC", in_tables="MrSHC, q unknown", real="MrSHC"),
-    MethodInStudies(label="SHC", in_tables="SHC, q unknown"),
-    MethodInStudies(label="SHC-SSL", in_tables="SHC-SSL, q unknown", real="SHC-SSL"),
-    MethodInStudies(label="SHC-SSL, Ward", real="SHC-SSL, ward linkage"),
+    MethodInStudies(label="HMV 500, Ward", linkage="ward", real="HMV 500, ward linkage"),
+    MethodInStudies(label="MrSHC", linkage="complete", in_tables="MrSHC, q unknown", real="MrSHC"),
+    MethodInStudies(label="SHC", linkage="complete", in_tables="SHC, q unknown"),
+    MethodInStudies(
+        label="SHC-SSL", linkage="complete", in_tables="SHC-SSL, q unknown", real="SHC-SSL"
+    ),
+    MethodInStudies(label="SHC-SSL, Ward", linkage="ward", real="SHC-SSL, ward linkage"),
     MethodInStudies(
         label="sparse K-means, K known",
+        linkage="none",
         in_tables="sparse K-means, K known, q unknown",
         real="sparse K-means, K known",
     ),
-    MethodInStudies(label="COSA", in_tables="COSA, average linkage", real="COSA, average linkage"),
-    MethodInStudies(label="HC", in_tables="HC"),
-    MethodInStudies(label="HC, Ward", real="HC, ward linkage"),
+    MethodInStudies(
+        label="COSA",
+        linkage="average",
+        in_tables="COSA, average linkage",
+        real="COSA, average linkage",
+    ),
+    MethodInStudies(label="HC", linkage="complete", in_tables="HC"),
+    MethodInStudies(label="HC, Ward", linkage="ward", real="HC, ward linkage"),
 )
+# Method of the study realworld with which the others are compared.
+COMPARED_WITH = "HMV 500, ward linkage"
 # Study and design in table1 or table2, and the same design in the study association, which does not
 # contain the third one.
 SIMULATIONS = {
@@ -72,24 +84,27 @@ def summarise(studies: Path = STUDIES) -> pd.DataFrame:
     The columns are pairs of a data set (a key of `SIMULATIONS`, or "real") and a quantity, such as
     "cer" or "cer_error".
     """
-    association, real = (
-        pd.read_csv(studies / f"{name}.csv") for name in ("association", "realworld")
-    )
+    names = ("table1", "table2", "association", "realworld")
+    tables = {name: pd.read_csv(studies / f"{name}.csv") for name in names}
+    real = tables["realworld"].pivot(index="set", columns="method", values="ari")
     rows = {}
     for method in METHODS:
         row: dict[tuple[str, str], float] = {}
         for label, (study, design, design_by_association) in SIMULATIONS.items():
-            results, name = pd.read_csv(studies / f"{study}.csv"), method.in_tables
+            results, name = tables[study], method.in_tables
             if method.in_association_study is not None:
-                results, name = association, method.in_association_study
+                results, name = tables["association"], method.in_association_study
                 design = design_by_association
             draws = results[(results["design"] == design) & (results["method"] == name)]
             for quantity in ("cer", "recall", "precision", "n_features"):
                 row[label, quantity], row[label, f"{quantity}_error"] = mean_and_error(
                     draws[quantity]
                 )
-        sets = real[real["method"] == method.real]
-        for quantity in ("ari", "ari_found", "n_features"):
+        sets = tables["realworld"].query("method == @method.real").set_index("set")
+        # The data sets to which a method was not fitted are left out of its differences.
+        sets["difference"] = sets["ari"] - real[COMPARED_WITH]
+        row["real", "n_sets"] = len(sets)
+        for quantity in ("ari", "ari_found", "difference", "n_features"):
             row["real", quantity], row["real", f"{quantity}_error"] = mean_and_error(sets[quantity])
         rows[method.label] = row
     return pd.DataFrame.from_dict(rows, orient="index")
@@ -100,19 +115,22 @@ def render_table(summary: pd.DataFrame) -> str:
     headings = ["method"]
     for label in SIMULATIONS:
         headings += [f"{label}: CER", "recall", "precision"]
-    headings += ["real data: ARI at the number of classes", "ARI of its clusters", "features"]
+    headings += ["real data: ARI at the number of classes", "difference from HMV 500, Ward"]
+    headings += ["ARI of its clusters", "features", "linkage"]
+    linkages = {method.label: method.linkage for method in METHODS}
     rows = []
     for method, values in summary.iterrows():
-        row = [str(method)]
+        n_sets = values["real", "n_sets"]
+        is_partial = 0 < n_sets < summary["real", "n_sets"].max()
+        row = [f"{method} ({n_sets:.0f} data sets)" if is_partial else str(method)]
         for label in SIMULATIONS:
             row.append(_format(values[label, "cer"], values[label, "cer_error"]))
             row += [_format(values[label, q]) for q in ("recall", "precision")]
-        row += [
-            _format(values["real", q], values["real", f"{q}_error"]) for q in ("ari", "ari_found")
-        ]
+        for q in ("ari", "difference", "ari_found"):
+            row.append(_format(values["real", q], values["real", f"{q}_error"]))
         n_features = values["real", "n_features"]
         row.append("" if np.isnan(n_features) else f"{n_features:,.0f}")
-        rows.append(row)
+        rows.append([*row, linkages[method]])
     return markdown_table(headings, rows)
 
 

@@ -1,5 +1,6 @@
 """The benchmarks run."""
 
+import shutil
 import sys
 from functools import cache, partial
 from pathlib import Path
@@ -13,6 +14,13 @@ import bench  # noqa: E402
 import cases  # noqa: E402
 
 pytestmark = pytest.mark.slow
+
+
+@pytest.mark.skipif(shutil.which("Rscript") is None, reason="R is not installed")
+@pytest.mark.parametrize("in_r", ["same starts", "few starts"])
+def test_sparse_k_means_in_r_solves_the_same_problem(in_r):
+    figures = cases.sparse_kmeans(40, 60, in_r)
+    assert min(figures["ours"], figures["peer"]) > 0
 
 
 def test_exponents_are_slopes_of_the_logarithms():

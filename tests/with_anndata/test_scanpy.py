@@ -73,7 +73,7 @@ def test_a_fit_keeps_the_names_of_an_anndata_object(adata):
     assert model.sample_names_in_.tolist() == SAMPLES
     assert set(model.get_feature_names_out()) <= set(GENES)
     assert model.transform(adata).shape == (60, 20)
-    assert set(model.markers(adata, k=3)["feature"]) <= set(GENES)
+    assert set(model.markers(adata, k=3)["name"]) <= set(GENES)
     other_order = adata[:, GENES[::-1]]
     with pytest.raises(ValueError, match="feature names should match"):
         model.transform(other_order)
