@@ -314,6 +314,30 @@ class PreprocessingOptions:
         ),
         SetsParameter("n_neighbors"),
     ] = 5
+    min_count: Annotated[
+        float | None,
+        _preprocessing_option(
+            "--min-count",
+            help="Keep features with at least this value in at least --min-samples samples, such "
+            "as 10 for counts.",
+        ),
+    ] = None
+    min_samples: Annotated[
+        int | None,
+        _preprocessing_option(
+            "--min-samples", help="Number of samples for --min-count (default 2)."
+        ),
+    ] = None
+    normalize: Annotated[
+        str | None,
+        _preprocessing_option(
+            "--normalize",
+            help="Normalise counts and take log2(x + 1). cpm: counts per million. size-factors: "
+            "median of ratios (Anders and Huber 2010). none: use the values as they are, without a "
+            "warning on counts and raw intensities.",
+        ),
+        ChoiceFrom("mrshc.preprocessing.presets", "NORMALIZATIONS"),
+    ] = None
     floor: Annotated[
         float | None, _preprocessing_option("--floor", help="Raise lower values to this value.")
     ] = None
@@ -354,6 +378,11 @@ class PreprocessingOptions:
         ),
         SetsParameter("n_features"),
     ] = None
+
+    @property
+    def reports_scale(self) -> bool:
+        """Whether a warning is printed if the values look like counts or raw intensities."""
+        return self.normalize != "none"
 
     def make_steps(self) -> list[Any]:
         """Return the preprocessing transformers.
