@@ -103,7 +103,7 @@ def test_negative_values_are_not_counts(step):
 def test_samples_without_counts_are_refused():
     with pytest.raises(ValueError, match="a count above 0, but sample 1 has none"):
         CountsPerMillion().fit([[1, 2], [0, 0]])
-    with pytest.raises(ParameterError, match="positive in all samples, but X has none.*='cpm'"):
+    with pytest.raises(ParameterError, match=r"positive in all samples, but X has none.*='cpm'"):
         SizeFactors().fit([[1, 0], [0, 1]])
     step = SizeFactors().fit([[1, 2, 3], [2, 3, 4]])
     with pytest.raises(ValueError, match="are 0 or missing in sample 1"):

@@ -76,8 +76,8 @@ def test_counts_without_logarithms_are_raw_after_normalisation():
         lambda rng: rng.normal(size=(40, 500)),
         lambda rng: rng.standard_t(2, size=(40, 500)),  # heavy tails on both sides
         lambda rng: rng.beta(0.4, 0.4, size=(40, 500)),  # methylation
-        lambda rng: np.zeros((40, 500)),
-        lambda rng: np.full((40, 500), np.nan),
+        lambda _: np.zeros((40, 500)),
+        lambda _: np.full((40, 500), np.nan),
     ],
 )
 def test_other_data_are_not_mistaken(make):

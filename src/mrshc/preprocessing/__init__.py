@@ -2,8 +2,9 @@
 
 Each step is a scikit-learn transformer of data with samples in rows and features in columns, and
 can be used in a pipeline. The function :func:`prepare` runs several steps and reports the effect of
-each step. The function :func:`detect_scale` recognises counts and raw intensities. Missing values are marked by NaN, and all steps except imputation preserve them. Steps
-raise ValueError if the data contain infinite values. The input data are never changed in place.
+each step. The function :func:`detect_scale` recognises counts and raw intensities. Missing values
+are marked by NaN, and all steps except imputation preserve them. Steps raise ValueError if the data
+contain infinite values. The input data are never changed in place.
 """
 
 from __future__ import annotations

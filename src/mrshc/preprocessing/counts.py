@@ -116,7 +116,7 @@ class LowCountFilter(_CountStep, SelectorMixin, BaseEstimator):
             "min_samples", self.min_samples, low=1, high=X.shape[0], advice="2 is the default."
         )
         # Comparisons with NaN are False, so missing values are not counted.
-        self.support_ = (X >= least).sum(axis=0) >= n_needed
+        self.support_ = np.greater_equal(X, least).sum(axis=0) >= n_needed
         return self
 
     def describe(self) -> str:
@@ -355,7 +355,7 @@ class SizeFactors(_CountStep, OneToOneFeatureMixin, TransformerMixin, BaseEstima
 
 def _sample_totals(X: NDArray[Any]) -> Float:
     """Return the sum of the observed values of each sample; raise ValueError if a sum is 0."""
-    totals = np.nansum(X, axis=1, dtype=np.float64)
+    totals: Float = np.asarray(np.nansum(X, axis=1, dtype=np.float64))
     if not totals.all():
         raise ValueError(
             f"Every sample needs a count above 0, but sample {totals.argmin()} has none. Remove it."

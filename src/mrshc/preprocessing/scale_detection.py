@@ -31,7 +31,7 @@ _TAIL = 0.0005
 # these logarithms, it is at least 3.8 (tests/preprocessing/test_scale_detection.py).
 _MIN_SKEWNESS = 3.1
 # Largest proportion of negative values in raw intensities. Background correction may yield negative
-# intensities (29 % in the leukaemia data of Golub et al. 1999), whereas about half of all log-ratios
+# intensities (29 % in the leukaemia data of Golub et al. 1999), but about half of all log-ratios
 # are negative.
 _MAX_NEGATIVE_SHARE = 1 / 3
 # Whole numbers are regarded as counts only if the largest is at least this large. Genotypes, grades
