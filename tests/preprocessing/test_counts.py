@@ -81,6 +81,22 @@ def test_counts_per_million_have_equal_totals():
     np.testing.assert_allclose(CountsPerMillion().fit_transform(K), K / K.sum(1)[:, None] * 1e6)
 
 
+@pytest.mark.parametrize("step", [CountsPerMillion, SizeFactors])
+def test_a_prior_count_is_a_count_of_an_average_sample(step):
+    """Zeros have the same value in all samples; 0 and 1 count differ as in raw counts."""
+    K = np.tile(np.arange(1.0, 41), (4, 1)) * np.array([[1], [1], [2], [2]])
+    K = np.hstack([K, np.zeros((4, 1))])
+    X = step(prior_count=0.5).fit_transform(K)
+    np.testing.assert_allclose(X[:, -1], X[0, -1])
+    per_count = X[:, -1] / 0.5  # of an average sample
+    ratio = (X[0, 0] - X[0, -1]) / per_count[0]
+    average = 1.5 if step is CountsPerMillion else np.sqrt(2)  # arithmetic or geometric mean
+    np.testing.assert_allclose(ratio, average)
+    np.testing.assert_allclose(X - X[:, -1:], step().fit_transform(K))
+    with pytest.raises(ParameterError, match="prior_count must be"):
+        step(prior_count=-1).fit(K)
+
+
 @pytest.mark.parametrize(
     ("low", "n_samples", "kept"), [(10, 2, [0, 2]), (10, 3, [2]), (0, 3, "all")]
 )
@@ -135,11 +151,12 @@ def test_a_normalisation_is_followed_by_logarithms(name):
         NORMALIZATIONS[name],
         "Log2",
     ]
-    assert steps[-1].pseudocount == 1
-    assert chain(normalize=name, pseudocount=0.5)[-1].pseudocount == 0.5
+    assert (steps[1].prior_count, steps[2].pseudocount) == (1, 0)
+    assert chain(normalize=name, pseudocount=0.5)[0].prior_count == 0.5
     prepared = prepare(K, steps)
-    expected = Log2(1).fit_transform(steps[1].fit_transform(K[:, prepared.kept]))
+    expected = Log2().fit_transform(steps[1].fit_transform(K[:, prepared.kept]))
     np.testing.assert_allclose(prepared.X, expected)
+    assert "prior count 1" in prepared.log[1].description
 
 
 def test_no_normalisation_changes_nothing_and_unknown_ones_are_refused():

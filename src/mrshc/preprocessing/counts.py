@@ -136,10 +136,18 @@ class LowCountFilter(_CountStep, SelectorMixin, BaseEstimator):
 
 
 class CountsPerMillion(_CountStep, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Divide each sample by its total, and multiply it by one million.
+    r"""Divide each sample by its total, and multiply it by one million.
+
+    Parameters
+    ----------
+    prior_count : float, default=0.0
+        Count that is added to all values, so that zeros have a logarithm. It is given as a count in
+        a sample with the mean total, and added after the normalisation.
 
     Attributes
     ----------
+    mean_total_ : float
+        Mean of the totals of the samples passed to `fit`.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -148,10 +156,15 @@ class CountsPerMillion(_CountStep, OneToOneFeatureMixin, TransformerMixin, BaseE
     See Also
     --------
     SizeFactors : Normalises counts by the median of ratios.
-    Log2 : Takes logarithms, which usually follow; zeros need a pseudocount.
+    Log2 : Takes logarithms, which usually follow; zeros need a prior count.
 
     Notes
     -----
+    For counts :math:`k_{ij}` of feature j in sample i, totals :math:`N_i` with mean :math:`N`, and
+    the prior count :math:`c`, the result is :math:`10^6 (k_{ij} / N_i + c / N)`. Zeros have the
+    same value in all samples. With a fixed number in place of the second term, the difference
+    between 0 and 1 count would be very large in samples with far less than a million counts.
+
     The total of a sample is the sum of its observed values. A feature with very large counts in
     some of the samples lowers all other features of these samples; size factors are not affected by
     a few such features.
@@ -164,8 +177,11 @@ class CountsPerMillion(_CountStep, OneToOneFeatureMixin, TransformerMixin, BaseE
            [750000., 250000.]])
     """
 
+    def __init__(self, prior_count: float = 0.0) -> None:
+        self.prior_count = prior_count
+
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Check the data; nothing is estimated.
+        """Compute the mean total.
 
         Parameters
         ----------
@@ -183,8 +199,11 @@ class CountsPerMillion(_CountStep, OneToOneFeatureMixin, TransformerMixin, BaseE
         ------
         ValueError
             If a value is negative, or if all values of a sample are 0.
+        ParameterError
+            If `prior_count` is negative.
         """
-        _sample_totals(self._validate_counts(X, reset=True))
+        self.mean_total_ = float(_sample_totals(self._validate_counts(X, reset=True)).mean())
+        _check_prior_count(self.prior_count)
         return self
 
     def transform(self, X: Any) -> NDArray[Any]:
@@ -198,7 +217,8 @@ class CountsPerMillion(_CountStep, OneToOneFeatureMixin, TransformerMixin, BaseE
         Returns
         -------
         X_transformed : ndarray of shape (n_samples, n_features)
-            Counts per million; the observed values of each sample have the sum 1,000,000.
+            Counts per million. Without a prior count, the observed values of each sample have the
+            sum 1,000,000.
 
         Raises
         ------
@@ -207,7 +227,8 @@ class CountsPerMillion(_CountStep, OneToOneFeatureMixin, TransformerMixin, BaseE
         """
         X = self._validate_counts(X, reset=False)
         factors = _MILLION / _sample_totals(X)
-        return (X * factors[:, None]).astype(X.dtype)
+        added = _MILLION / self.mean_total_ * self.prior_count
+        return (X * factors[:, None] + added).astype(X.dtype)
 
     def describe(self) -> str:
         """Return a description of the step for the log of :func:`prepare`.
@@ -215,13 +236,18 @@ class CountsPerMillion(_CountStep, OneToOneFeatureMixin, TransformerMixin, BaseE
         Returns
         -------
         str
-            The description "counts per million".
+            Description without a full stop, such as "counts per million, prior count 1".
         """
-        return "counts per million"
+        return f"counts per million{_describe_prior_count(self.prior_count)}"
 
 
 class SizeFactors(_CountStep, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     r"""Divide each sample by its size factor, the median of its ratios to a reference sample.
+
+    Parameters
+    ----------
+    prior_count : float, default=0.0
+        Count that is added to all values after the normalisation, so that zeros have a logarithm.
 
     Attributes
     ----------
@@ -238,7 +264,7 @@ class SizeFactors(_CountStep, OneToOneFeatureMixin, TransformerMixin, BaseEstima
     See Also
     --------
     CountsPerMillion : Normalises counts by the totals of the samples.
-    Log2 : Takes logarithms, which usually follow; zeros need a pseudocount.
+    Log2 : Takes logarithms, which usually follow; zeros need a prior count.
 
     Notes
     -----
@@ -265,6 +291,9 @@ class SizeFactors(_CountStep, OneToOneFeatureMixin, TransformerMixin, BaseEstima
     array([0.707, 1.414])
     """
 
+    def __init__(self, prior_count: float = 0.0) -> None:
+        self.prior_count = prior_count
+
     def fit(self, X: Any, y: Any = None) -> Self:
         """Compute the reference sample and the size factors.
 
@@ -285,9 +314,10 @@ class SizeFactors(_CountStep, OneToOneFeatureMixin, TransformerMixin, BaseEstima
         ValueError
             If a value is negative, or if the size factor of a sample is not defined.
         ParameterError
-            If no feature is positive in all samples.
+            If no feature is positive in all samples, or if `prior_count` is negative.
         """
         X = self._validate_counts(X, reset=True)
+        _check_prior_count(self.prior_count)
         observed = ~np.isnan(X)
         is_used = ((X > 0) | ~observed).all(axis=0) & observed.any(axis=0)
         if not is_used.any():
@@ -323,7 +353,7 @@ class SizeFactors(_CountStep, OneToOneFeatureMixin, TransformerMixin, BaseEstima
             If a value is negative, or if the size factor of a sample is not defined.
         """
         X = self._validate_counts(X, reset=False)
-        return (X / self._compute_factors(X)[:, None]).astype(X.dtype)
+        return (X / self._compute_factors(X)[:, None] + self.prior_count).astype(X.dtype)
 
     def describe(self) -> str:
         """Return a description of the step for the log of :func:`prepare`.
@@ -331,12 +361,12 @@ class SizeFactors(_CountStep, OneToOneFeatureMixin, TransformerMixin, BaseEstima
         Returns
         -------
         str
-            Description without a full stop, such as "samples divided by size factors, 0.71 to
-            1.4".
+            Description without a full stop, such as "samples divided by size factors, 0.71 to 1.4,
+            prior count 1".
         """
         factors = getattr(self, "size_factors_", None)
         span = "" if factors is None else f", {factors.min():.2g} to {factors.max():.2g}"
-        return f"samples divided by size factors{span}"
+        return f"samples divided by size factors{span}{_describe_prior_count(self.prior_count)}"
 
     def _compute_factors(self, X: NDArray[Any]) -> Float:
         """Return the size factor of each sample; raise ValueError if one is not defined."""
@@ -351,6 +381,15 @@ class SizeFactors(_CountStep, OneToOneFeatureMixin, TransformerMixin, BaseEstima
                 f"define it are 0 or missing in sample {factors.argmin()}. Remove that sample."
             )
         return factors
+
+
+def _check_prior_count(count: float) -> None:
+    """Raise ParameterError if a prior count is not a number that is at least 0."""
+    check_number("prior_count", count, low=0, high=LARGEST, advice="1 is usual.")
+
+
+def _describe_prior_count(count: float) -> str:
+    return f", prior count {count:.6g}" if count else ""
 
 
 def _sample_totals(X: NDArray[Any]) -> Float:

@@ -29,8 +29,8 @@ from mrshc.preprocessing.steps import (
 )
 from mrshc.validation.parameters import check_option
 
-# Pseudocount after a normalisation of counts, so that zeros have a logarithm.
-_COUNT_PSEUDOCOUNT = 1.0
+# Count that is added to normalised counts by default, so that zeros have a logarithm.
+_PRIOR_COUNT = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,7 +172,8 @@ def chain(
         Whether to take logarithms to base 2. After a normalisation, logarithms are always taken.
     pseudocount : float or None, default=None
         Number that is added to all values before the logarithm is taken. The number is used only if
-        logarithms are taken. If None, the number is 1 after a normalisation, and 0 otherwise.
+        logarithms are taken. After a normalisation, the number is a count (the `prior_count` of the
+        normalisation). If None, the number is 1 after a normalisation, and 0 otherwise.
     standardize : {"samples", "features", "both"} or None, default=None
         Standardise samples, features or both to mean 0 and standard deviation 1. If None, neither
         samples nor features are standardised.
@@ -206,13 +207,11 @@ def chain(
     >>> chain(log2=True, pseudocount=1.0, top_variance=500)
     [Log2(pseudocount=1.0), VarianceFilter(n_features=500)]
     >>> chain(min_count=10, normalize="size-factors")
-    [LowCountFilter(), SizeFactors(), Log2(pseudocount=1.0)]
+    [LowCountFilter(), SizeFactors(prior_count=1.0), Log2()]
     """
-    normalization = _make_normalization(normalize)
+    normalization = _make_normalization(normalize, prior_count=pseudocount)
     has_count_filter = min_count is not None or min_samples is not None
     has_range_filter = min_ratio is not None or min_difference is not None
-    if pseudocount is None:
-        pseudocount = 0.0 if normalization is None else _COUNT_PSEUDOCOUNT
     # The keys are the steps in the order of application. The values state whether each step is
     # requested.
     steps: dict[Any, bool] = {
@@ -223,7 +222,10 @@ def chain(
         normalization: normalization is not None,
         Thresholds(floor, ceiling): floor is not None or ceiling is not None,
         RangeFilter(min_ratio, min_difference): has_range_filter,
-        Log2(pseudocount): log2 or normalization is not None,
+        # A normalisation has already added its prior count.
+        Log2(pseudocount if pseudocount and normalization is None else 0.0): (
+            log2 or normalization is not None
+        ),
         Standardize("samples"): standardize in ("samples", "both"),
         VarianceFilter(1 if top_variance is None else top_variance): top_variance is not None,
         Standardize("features"): standardize in ("features", "both"),
@@ -231,10 +233,17 @@ def chain(
     return [step for step, wanted in steps.items() if wanted]
 
 
-def _make_normalization(name: str | None) -> Any:
+def _make_normalization(name: str | None, *, prior_count: float | None) -> Any:
     """Return the transformer of a normalisation of counts; None if no values are changed.
 
     Raise ParameterError if there is no normalisation of this name.
+
+    Parameters
+    ----------
+    name : str or None
+        Key of the normalisation in `NORMALIZATIONS`; None for no normalisation.
+    prior_count : float or None
+        Count that is added after the normalisation; None for the default.
     """
     if name is None:
         return None
@@ -242,7 +251,8 @@ def _make_normalization(name: str | None) -> Any:
     transformer = NORMALIZATIONS[name]
     if transformer is None:
         return None
-    return getattr(import_module("mrshc.preprocessing"), transformer)()
+    make = getattr(import_module("mrshc.preprocessing"), transformer)
+    return make(prior_count=_PRIOR_COUNT if prior_count is None else prior_count)
 
 
 def prepare(

@@ -18,8 +18,9 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
 }
 
-# Normalisations of counts, each with the name of its transformer in `mrshc.preprocessing`. With
-# "none", the values are used as they are, and there is no warning on their scale.
+# Normalisations of counts, each with the name of its transformer in `mrshc.preprocessing`. The
+# transformer has the parameter `prior_count`. With "none", the values are used as they are, and
+# there is no warning on their scale.
 NORMALIZATIONS: dict[str, str | None] = {
     "cpm": "CountsPerMillion",
     "size-factors": "SizeFactors",

@@ -359,9 +359,9 @@ class PreprocessingOptions:
         str | None,
         _preprocessing_option(
             "--normalize",
-            help="Normalise counts and take log2(x + 1). cpm: counts per million. size-factors: "
-            "median of ratios (Anders and Huber 2010). none: use the values as they are, without a "
-            "warning on counts and raw intensities.",
+            help="Normalise counts, add 1 (or --pseudocount) and take log2. cpm: counts per "
+            "million. size-factors: median of ratios (Anders and Huber 2010). none: use the values "
+            "as they are, without a warning on counts and raw intensities.",
         ),
         ChoiceFrom("mrshc.preprocessing.presets", "NORMALIZATIONS"),
     ] = None
