@@ -40,6 +40,7 @@ def test_ages_are_refused_whatever_their_title(write, title):
     table = read_table(path, features="columns", annotations=[title])
     assert table.X.shape == (12, 20)
     assert table.sample_annotations[title].tolist() == AGES.tolist()
+    assert read_table(path, features="columns", annotations=title).X.shape == (12, 20)
     kept = read_table(path, features="columns", keep_numeric=True)
     assert kept.X.shape == (12, 21)
     assert kept.reading["keep_numeric"] is True

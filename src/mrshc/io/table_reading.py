@@ -25,7 +25,7 @@ def read_table(
     features: Orientation | None = None,
     samples: str | os.PathLike[str] | None = None,
     truth: str | None = None,
-    annotations: Sequence[str] = (),
+    annotations: str | Sequence[str] = (),
     separator: str | None = None,
     decimal: str | None = None,
     sheet: str | int | None = None,
@@ -61,8 +61,8 @@ def read_table(
         Title of an annotation of the samples, such as known classes. If a column of the file has
         this title, the column is not a feature even if it contains numbers. The rows are then
         assumed to be samples, unless `features` or the format states otherwise.
-    annotations : sequence of str, default=()
-        Titles of further columns of a text, Excel or Parquet file that are annotations even if they
+    annotations : str or sequence of str, default=()
+        Title or titles of further columns of a text, Excel or Parquet file that are annotations even if they
         contain numbers. Columns of text need not be listed, since text is never a feature.
     separator : str or None, default=None
         Separator of the cells of a text file: a single character, "tab" or "space". By default, the
@@ -121,6 +121,7 @@ def read_table(
     ((3, 4), ['TP53', 'MYC', 'EGFR', 'KIT'])
     >>> folder.cleanup()
     """
+    annotations = [annotations] if isinstance(annotations, str) else annotations
     options = ReadingOptions(
         annotations=annotations,
         truth=truth,
