@@ -62,8 +62,9 @@ def read_table(
         this title, the column is not a feature even if it contains numbers. The rows are then
         assumed to be samples, unless `features` or the format states otherwise.
     annotations : str or sequence of str, default=()
-        Title or titles of further columns of a text, Excel or Parquet file that are annotations even if they
-        contain numbers. Columns of text need not be listed, since text is never a feature.
+        Title or titles of further columns of a text, Excel or Parquet file that are annotations
+        even if they contain numbers. Columns of text need not be listed, since text is never a
+        feature.
     separator : str or None, default=None
         Separator of the cells of a text file: a single character, "tab" or "space". By default, the
         separator is detected.
