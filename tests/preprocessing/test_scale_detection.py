@@ -132,12 +132,26 @@ def test_exponentials_of_real_logarithms_are_intensities(name):
     assert detect_scale(2 ** load(path)).kind == "intensities"
 
 
+def recover_counts(X):
+    """Return the counts behind logarithms to base 2 of scaled counts plus 1.
+
+    In each sample, the smallest positive value is one count, so all others are multiples of it.
+    """
+    scaled = 2**X - 1
+    K = np.array([sample / sample[sample > 1e-9].min() for sample in scaled])
+    # If the values were not scaled counts, they would not be multiples.
+    assert np.abs(K - np.rint(K)).max() < 0.01
+    return np.rint(K)
+
+
 @needs_data
-def test_real_counts_are_recognised():
-    """Logarithms of real counts of 16S genes are turned back to counts."""
-    path = next((p for p in FILES if p.stem == "mouse-diet"), None)
+@pytest.mark.parametrize("name", ["sc_celseq2", "mouse-diet"])
+def test_real_counts_are_recognised(name):
+    """Counts of single cells, and counts of 16S genes."""
+    path = next((p for p in FILES if p.stem == name), None)
     if path is None:
-        pytest.skip("needs the data set mouse-diet")
-    X = np.rint(2 ** load(path) - 1)
-    assert detect_scale(X).kind == "counts"
-    assert detect_scale(np.log2(X + 1)).kind == "other"
+        pytest.skip(f"needs the data set {name}")
+    K = recover_counts(load(path))
+    assert detect_scale(K).kind == "counts"
+    assert detect_scale(np.log2(K + 1)).kind == "other"
+    assert detect_scale(K / K.sum(axis=1, keepdims=True)).kind == "intensities"
