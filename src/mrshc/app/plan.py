@@ -30,7 +30,7 @@ from mrshc.errors import (
 from mrshc.estimators.base import candidate_feature_counts
 from mrshc.io.table import Table
 from mrshc.methods import METHODS, Method
-from mrshc.preprocessing import ObservedFilter, Prepared, StepReport, prepare
+from mrshc.preprocessing import ObservedFilter, Prepared, StepReport, detect_scale, prepare
 from mrshc.validation.parameters import check_n_jobs
 
 _IN_MEMORY = Setting("in_memory", True)
@@ -70,6 +70,8 @@ class Plan:
         Command line that repeats the run.
     confidence : ConfidenceSettings
         Analyses of significance and stability that follow the fit.
+    concerns : tuple of str, default=()
+        Sentences on data that should be transformed before they are clustered.
     """
 
     table: Table
@@ -85,6 +87,7 @@ class Plan:
     truth: str | None
     command: str
     confidence: ConfidenceSettings
+    concerns: tuple[str, ...] = ()
 
     @property
     def feature_names(self) -> NDArray[Any]:
@@ -143,6 +146,7 @@ def make_plan(
     command: str = "",
     backend: ExecutionBackend = LOCAL_BACKEND,
     confidence: ConfidenceSettings | None = None,
+    reports_scale: bool = True,
 ) -> Plan:
     """Return the plan of a run, with the preprocessed data and the unfitted estimator.
 
@@ -170,6 +174,9 @@ def make_plan(
     confidence : ConfidenceSettings or None, default=None
         Analyses of significance and stability that follow the fit; None for no analyses. They need
         the data in memory.
+    reports_scale : bool, default=True
+        Whether the plan states a concern if the table contains counts or raw intensities and no
+        step takes logarithms.
 
     Returns
     -------
@@ -226,7 +233,19 @@ def make_plan(
         truth=truth,
         command=command,
         confidence=analyses,
+        concerns=_scale_concerns(table, steps) if reports_scale else (),
     )
+
+
+def _scale_concerns(table: Table, steps: Sequence[Any]) -> tuple[str, ...]:
+    """Return a sentence, in a tuple, if a table contains counts or raw intensities.
+
+    The tuple is empty if one of the preprocessing steps takes logarithms.
+    """
+    if any(getattr(step, "takes_logarithms", False) for step in steps):
+        return ()
+    message = detect_scale(table.data).message
+    return () if message is None else (message,)
 
 
 def _preprocess(

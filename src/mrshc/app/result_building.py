@@ -403,7 +403,7 @@ def _describe_run(
         "n_associated": None if associated is None else len(associated),
         "outliers": [str(plan.table.sample_names[i]) for i in outlying],
         "scores": _score_clusters(plan, model, labels),
-        "warnings": list(fit_warnings),
+        "warnings": [*plan.concerns, *fit_warnings],
         "search": search,
         "splits": [
             {name: _to_json_value(column[i]) for name, column in tests.items()}
@@ -510,7 +510,7 @@ def comparison_json_content(
         "truth": plan.truth,
         "annotations": {n: [_to_json_value(v) for v in values] for n, values in classes.items()},
         "n_clusters": n_clusters,
-        "notes": comparison_notes(comparison, plan),
+        "notes": [*plan.concerns, *comparison_notes(comparison, plan)],
         "scores": [
             {name: None if pd.isna(value) else _to_json_value(value) for name, value in row.items()}
             for row in scores.to_dict("records")

@@ -23,15 +23,14 @@ from mrshc.core.data.hdf5_zarr_safe_access import (
 )
 from mrshc.core.data.shape_and_dtype import is_integer_dtype
 from mrshc.core.data.sparse_matrix import CompressedParts
-from mrshc.core.data.sparse_structure import StructureError
 from mrshc.io.memory import refuse_larger_than_memory
 from mrshc.io.raw_table import RawTable, as_floats, rounding_notes
 from mrshc.io.stored_matrix import (
     OpenMatrix,
     StoredMatrix,
-    damaged_sparse_matrix_error,
     find_sparse_parts,
     out_of_core_note,
+    read_sparse_values,
 )
 from mrshc.io.streams import FlawError
 from mrshc.io.unwritten_values import refuse_unwritten_values
@@ -160,15 +159,7 @@ def _read_matrix(node: Any, parts: CompressedParts | None) -> NDArray[Any]:
     if parts is None:
         refuse_larger_than_memory(node.shape, node.dtype)
         return as_floats(np.asarray(node[...]))
-    dtype = np.dtype(np.float32 if parts.data.dtype == np.float32 else np.float64)
-    refuse_larger_than_memory(parts.shape, dtype)
-    try:
-        matrix = parts.read_part(parts.read_pointers())
-    except StructureError as error:
-        raise damaged_sparse_matrix_error(error) from None
-    # The type is converted before the matrix is made dense. Several entries for the same cell are
-    # added up, and their sum might overflow a short integer type.
-    return matrix.astype(dtype).toarray()
+    return read_sparse_values(parts)
 
 
 def _matrix_rounding_notes(
@@ -225,7 +216,7 @@ class _AxisTable:
 
     def read_names(self) -> list[str]:
         """Return the names of the samples or features."""
-        return [str(name) for name in _read_list(self._names)]
+        return [str(name) for name in read_list(self._names)]
 
     def read_annotations(self) -> dict[str, list[Any]]:
         """Return the annotations by title; annotations of unsupported kinds are left out.
@@ -309,11 +300,11 @@ def _read_annotation(node: Any, where: str, *, size: int) -> list[Any] | None:
             _check_vector(_get_member(node, part, where), f"{where}/{part}", size=size)
             for part in ("values", "mask")
         )
-        return [None if m else v for v, m in zip(_read_list(given), _read_list(mask), strict=True)]
+        return [None if m else v for v, m in zip(read_list(given), read_list(mask), strict=True)]
     is_array = kind in ("", "array", "string-array") and hasattr(node, "shape")
     if not is_array or not has_plain_dtype(node):
         return None
-    return _read_list(_check_vector(node, where, size=size))
+    return read_list(_check_vector(node, where, size=size))
 
 
 def _read_categorical(node: Any, where: str, *, size: int) -> list[Any]:
@@ -328,7 +319,7 @@ def _read_categorical(node: Any, where: str, *, size: int) -> list[Any]:
     refuse_unwritten_values(categories, f"{where}/categories")
     if codes.dtype.kind not in "iu":
         raise _damage_error(f"'{where}/codes' must be whole numbers, but are of type {codes.dtype}")
-    levels, values = _read_list(categories), _read_list(codes)
+    levels, values = read_list(categories), read_list(codes)
     # The code -1 marks a missing value. Without this check, codes below -1 would also be read as
     # missing values.
     if wrong := [code for code in values if not -1 <= code < len(levels)]:
@@ -354,7 +345,7 @@ def _check_vector(node: Any, where: str, *, size: int | None = None) -> Any:
     return node
 
 
-def _read_list(node: Any) -> list[Any]:
+def read_list(node: Any) -> list[Any]:
     """Return the values of an array as a list, with bytes decoded to text."""
     return [_decode_bytes(value) for value in np.asarray(node[...]).tolist()]
 

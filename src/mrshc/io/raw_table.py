@@ -31,7 +31,7 @@ _INT64_LIMIT = 2.0**63
 # change if it were read as a number and written again.
 _CANONICAL_NUMBER = re.compile(r"\s*-?(0|[1-9]\d{0,14})(\.\d{1,20})?([eE][+-]?\d{1,3})?\s*")
 # Spellings of a missing value in tables, in lower case.
-_MISSING_SPELLINGS = frozenset({"", "na", "nan", "n/a", "#n/a", "<na>", "null"})
+MISSING_SPELLINGS = frozenset({"", "na", "nan", "n/a", "#n/a", "<na>", "null"})
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -85,9 +85,12 @@ def as_floats(array: NDArray[Any]) -> NDArray[Any]:
     return array if is_float and array.dtype.isnative else array.astype(np.float64)
 
 
-def is_missing(cell: str) -> bool:
-    """Return whether the text of a cell stands for a missing value."""
-    return cell.strip().lower() in _MISSING_SPELLINGS
+def is_missing(cell: str, spellings: frozenset[str] = MISSING_SPELLINGS) -> bool:
+    """Return whether the text of a cell stands for a missing value.
+
+    `spellings` contains the texts that stand for a missing value, in lower case.
+    """
+    return cell.strip().lower() in spellings
 
 
 def parse_number(cell: str, decimal: str) -> float | None:
@@ -106,9 +109,11 @@ def parse_number(cell: str, decimal: str) -> float | None:
         return None
 
 
-def are_numbers(cells: Iterable[str], decimal: str) -> bool:
+def are_numbers(
+    cells: Iterable[str], decimal: str, spellings: frozenset[str] = MISSING_SPELLINGS
+) -> bool:
     """Return whether all cells are numbers or missing values, and at least one is a number."""
-    given = [cell for cell in cells if not is_missing(cell)]
+    given = [cell for cell in cells if not is_missing(cell, spellings)]
     return bool(given) and all(parse_number(cell, decimal) is not None for cell in given)
 
 

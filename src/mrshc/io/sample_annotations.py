@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from typing import TextIO
 
 import pandas as pd
 
-from mrshc.io.formats import unknown_format_error
+from mrshc.io.formats import InputFile, unknown_format_error
+from mrshc.io.formats.excel import is_workbook, read_workbook
+from mrshc.io.missing_marks import replace_missing
 from mrshc.io.raw_table import clean_unique_names, parse_annotation
 from mrshc.io.streams import (
     FlawError,
@@ -23,7 +25,7 @@ from mrshc.io.streams import (
 )
 from mrshc.io.table import Table
 from mrshc.io.text_tables.dialect import Dialect, detect_dialect
-from mrshc.io.text_tables.lines import LineReader, iterate_rows, row_length_error
+from mrshc.io.text_tables.lines import LineReader, Row, iterate_rows, row_length_error
 from mrshc.utils.text_cleaning import clean_text
 
 # Largest number of sample names in a message. Five names are enough to recognise the mistake, and
@@ -32,7 +34,7 @@ _MAX_LISTED_NAMES = 5
 
 
 def read_sample_annotations(path: str | os.PathLike[str]) -> pd.DataFrame:
-    """Return a table of annotations of the samples, read from a file of delimited text.
+    """Return a table of annotations of the samples, read from delimited text or a workbook.
 
     Returns
     -------
@@ -43,15 +45,23 @@ def read_sample_annotations(path: str | os.PathLike[str]) -> pd.DataFrame:
     Raises
     ------
     TableError
-        If the file cannot be read or is not a table of delimited text.
+        If the file cannot be read or is neither a table of delimited text nor a workbook.
     """
     try:
         with open_stream(path) as stream:
-            if detect_encoding(peek_head(stream)) is None:
+            file = InputFile.from_stream(stream)
+            if is_workbook(file):
+                # Of a workbook with several sheets, the first is read.
+                dialect = Dialect(separator="\t", decimal=".")
+                header, rows = _split_header(read_workbook(file.content, sheet=None).rows)
+            elif detect_encoding(peek_head(stream)) is None:
                 raise unknown_format_error()
-            with open_text(stream) as (text, head):
-                dialect, header, rows = _read_cells(text, head)
-                titles = clean_unique_names(header, "column")
+            else:
+                with open_text(stream) as (text, head):
+                    dialect = detect_dialect(head, separator=None, decimal=None)
+                    lines = iterate_rows(LineReader(text), dialect.separator)
+                    header, rows = _split_header(list(lines))
+            titles = clean_unique_names(header, "column")
     except FlawError as flaw:
         raise table_error(display_name(path), flaw) from None
     # The cells are cleaned in the same way as sample names, since some of them are compared with
@@ -62,14 +72,13 @@ def read_sample_annotations(path: str | os.PathLike[str]) -> pd.DataFrame:
     return annotations
 
 
-def _read_cells(text: TextIO, head: str) -> tuple[Dialect, list[str], list[list[str]]]:
-    """Return the dialect (separator and decimal mark), the header and the rows of a table.
+def _split_header(content: list[Row]) -> tuple[list[str], list[list[str]]]:
+    """Return the header and the other rows of a table.
 
-    The string `head` contains the first lines of `text`. Raise FlawError if the table has no rows,
-    or if a row and the header differ in their number of cells.
+    Raise FlawError if the table has no rows, or if a row and the header differ in their number of
+    cells.
     """
-    dialect = detect_dialect(head, separator=None, decimal=None)
-    (_, header), *rows = [*iterate_rows(LineReader(text), dialect.separator)] or [(0, [])]
+    (_, header), *rows = content or [(0, [])]
     if rows and all(len(cells) == len(header) + 1 for _, cells in rows):
         header = ["", *header]  # the language R writes no title above the row names
     for row in rows:
@@ -77,10 +86,12 @@ def _read_cells(text: TextIO, head: str) -> tuple[Dialect, list[str], list[list[
             raise row_length_error(row, len(header))
     if not rows:
         raise FlawError("must hold a header and rows below it")
-    return dialect, header, [[c.strip() for c in cells] for _, cells in rows]
+    return header, [[c.strip() for c in cells] for _, cells in rows]
 
 
-def join_annotations(table: Table, annotations: pd.DataFrame, *, file_name: str) -> Table:
+def join_annotations(
+    table: Table, annotations: pd.DataFrame, *, file_name: str, na_values: Collection[str] = ()
+) -> Table:
     """Return a table with additional annotations of the samples from a second table.
 
     Parameters
@@ -92,46 +103,69 @@ def join_annotations(table: Table, annotations: pd.DataFrame, *, file_name: str)
         samples by the column that contains the most sample names of `table`.
     file_name : str
         Name of the second table in messages.
+    na_values : collection of str, default=()
+        Further texts and numbers that stand for missing annotations.
 
     Returns
     -------
     Table
-        The table with the additional annotations. An existing annotation with the same title is
-        replaced.
+        The table with the additional annotations, which are missing for samples without a row in
+        the second table. An existing annotation with the same title is replaced.
 
     Raises
     ------
     TableError
-        If a sample occurs in no row of the second table, or in more than one row.
+        If no sample occurs in the second table, or if a sample occurs in more than one row.
     """
     names = set(table.sample_names)
     key = max(annotations.columns, key=lambda c: len(names & set(annotations[c])))
-    _check_one_row_for_each_sample(table, annotations[key], file_name=file_name)
-    joined = annotations.set_index(key).loc[list(table.sample_names)]
+    absent = _find_absent_samples(table, annotations[key], file_name=file_name)
+    # Rows of samples that do not occur in the second table are filled with NaN.
+    joined = _select_rows(annotations.set_index(key), table.sample_names)
     combined = table.sample_annotations.copy()
     replaced = [title for title in joined.columns if title in combined]
     for title in joined.columns:
-        combined[title] = parse_annotation(joined[title], annotations.attrs["decimal"])
-    n_unused = len(annotations) - len(names)
+        column = replace_missing(joined[title], na_values)
+        combined[title] = parse_annotation(column, annotations.attrs["decimal"])
+    n_unused = len(annotations) - (len(names) - len(absent))
     note = f"Annotations from {file_name}: {', '.join(map(str, joined.columns)) or 'none'}" + (
         f"; {n_unused:,} of its rows are of other samples." if n_unused else "."
     )
     if replaced:
         note += f" They replace the table's own: {', '.join(replaced)}."
-    return replace(table, sample_annotations=combined, notes=(*table.notes, note))
+    notes = [note]
+    if absent:
+        n_absent = "1 sample has" if len(absent) == 1 else f"{len(absent):,} samples have"
+        notes.append(
+            f"{n_absent} no row in {file_name} (by its column {key!r}), and so no annotations: "
+            f"{_list_names(absent)}."
+        )
+    return replace(table, sample_annotations=combined, notes=(*table.notes, *notes))
 
 
-def _check_one_row_for_each_sample(table: Table, column: pd.Series[str], *, file_name: str) -> None:
-    """Raise TableError if a sample name is absent from a column or occurs more than once."""
+def _select_rows(annotations: pd.DataFrame, names: Iterable[str]) -> pd.DataFrame:
+    """Return one row for each name; if there is no row with this name, its cells are None."""
+    found = annotations[annotations.index.isin(list(names))]
+    rows = found.reindex(list(names)).astype(object)
+    return rows.where(rows.notna(), None)
+
+
+def _list_names(names: Sequence[str]) -> str:
+    listed = ", ".join(names[:_MAX_LISTED_NAMES])
+    return listed + (", ..." if len(names) > _MAX_LISTED_NAMES else "")
+
+
+def _find_absent_samples(table: Table, column: pd.Series[str], *, file_name: str) -> list[str]:
+    """Return the names of the samples that do not occur in a column.
+
+    Raise TableError if this holds for all samples, or if a sample occurs more than once.
+    """
     counts = Counter(column)
     absent = [name for name in table.sample_names if not counts[name]]
-    if absent:
-        listed = ", ".join(absent[:_MAX_LISTED_NAMES])
-        listed += ", ..." if len(absent) > _MAX_LISTED_NAMES else ""
+    if len(absent) == len(table.sample_names):
         raise TableError(
-            f"{file_name} must have a row for each sample, but {len(absent)} of "
-            f"{len(table.sample_names)} have none in its column {column.name!r}: {listed}. Add "
-            "them, or correct the names."
+            f"{file_name} must have rows for the samples, but none of its columns holds a sample "
+            f"name such as {absent[0]!r}. Correct the names."
         )
     repeated = [name for name in table.sample_names if counts[name] > 1]
     if repeated:
@@ -139,3 +173,4 @@ def _check_one_row_for_each_sample(table: Table, column: pd.Series[str], *, file
             f"{file_name} must have one row for each sample, but has {counts[repeated[0]]} for "
             f"{repeated[0]!r}. Drop the others."
         )
+    return absent

@@ -7,6 +7,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
 from numpy.typing import NDArray
 
 from mrshc.core.array_types import Index
@@ -191,6 +192,22 @@ def find_sparse_parts(node: Any) -> CompressedParts | None:
     if parts.data.dtype.kind not in "fiub":
         raise FlawError(f"must hold a matrix of numbers, but holds an array of {parts.data.dtype}")
     return parts
+
+
+def read_sparse_values(parts: CompressedParts) -> NDArray[Any]:
+    """Return the values of a sparse matrix in a file as a dense array.
+
+    Raise FlawError if the array does not fit into memory, or if the sparse matrix is damaged.
+    """
+    dtype = np.dtype(np.float32 if parts.data.dtype == np.float32 else np.float64)
+    memory.refuse_larger_than_memory(parts.shape, dtype)
+    try:
+        matrix = parts.read_part(parts.read_pointers())
+    except StructureError as error:
+        raise damaged_sparse_matrix_error(error) from None
+    # The type is converted before the matrix is made dense. Several entries for the same cell are
+    # added up, and their sum might overflow a short integer type.
+    return matrix.astype(dtype).toarray()
 
 
 def damaged_sparse_matrix_error(error: StructureError) -> FlawError:

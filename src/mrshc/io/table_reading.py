@@ -25,9 +25,12 @@ def read_table(
     features: Orientation | None = None,
     samples: str | os.PathLike[str] | None = None,
     truth: str | None = None,
-    annotations: Sequence[str] = (),
+    annotations: str | Sequence[str] = (),
     separator: str | None = None,
     decimal: str | None = None,
+    sheet: str | int | None = None,
+    na_values: Sequence[str | float] = (),
+    keep_numeric: bool = False,
     in_memory: bool | None = None,
 ) -> Table:
     r"""Read a table of samples and features.
@@ -40,8 +43,10 @@ def read_table(
     ----------
     path : str or path
         Name of a file or folder, or "-" for standard input. A file may be delimited text (CSV, TSV
-        and similar formats), GCT, Parquet, .npy, .npz or .h5ad, and may be compressed with gzip,
-        bzip2 or xz. A .zarr store may be a folder or a ZIP archive.
+        and similar formats), GCT, Parquet, .npy, .npz, .h5ad, an Excel workbook (.xlsx) or an .h5
+        file of 10x Genomics, and may be compressed with gzip, bzip2 or xz. A .zarr store may be a
+        folder or a ZIP archive. A folder may contain the files matrix.mtx, barcodes.tsv and
+        features.tsv of 10x Genomics.
     features : {"rows", "columns"} or None, default=None
         Whether the features are in rows or in columns. By default, the orientation is determined
         from the format, from `truth` or from the sample names in the table `samples`. If none of
@@ -49,20 +54,31 @@ def read_table(
         rows than columns, and otherwise in columns. This is correct for most tables of gene
         expression data, which have one row for each gene.
     samples : str, path or None, default=None
-        Name of a second table, which contains annotations of the samples. One of its columns must
-        contain the sample names.
+        Name of a second table, delimited text or an Excel workbook, which contains annotations of
+        the samples. One of its columns must contain the sample names. The annotations of samples
+        without a row in this table are missing.
     truth : str or None, default=None
         Title of an annotation of the samples, such as known classes. If a column of the file has
         this title, the column is not a feature even if it contains numbers. The rows are then
         assumed to be samples, unless `features` or the format states otherwise.
-    annotations : sequence of str, default=()
-        Titles of further columns of a text or Parquet file that are annotations even if they
-        contain numbers. Columns of text need not be listed, since text is never a feature.
+    annotations : str or sequence of str, default=()
+        Title or titles of further columns of a text, Excel or Parquet file that are annotations
+        even if they contain numbers. Columns of text need not be listed, since text is never a
+        feature.
     separator : str or None, default=None
         Separator of the cells of a text file: a single character, "tab" or "space". By default, the
         separator is detected.
     decimal : {".", ","} or None, default=None
         Decimal mark of a text file. By default, the decimal mark is detected.
+    sheet : str, int or None, default=None
+        Name of a sheet of an Excel workbook, or its number, counted from 1. By default, the first
+        sheet is read.
+    na_values : sequence of str or float, default=()
+        Further texts and numbers that stand for missing values, such as "ND" or -999.
+    keep_numeric : bool, default=False
+        Whether columns of numbers are kept among the values even if they look like annotations of
+        the samples. By default, an error is raised for a column such as "age" or "batch", and for a
+        column of whole numbers if the other columns contain fractions.
     in_memory : bool or None, default=None
         If True, the values are read into memory. If False, the values stay in the file, and
         estimators read them in blocks. This is possible for .npy, .h5ad and .zarr. By default, the
@@ -78,9 +94,9 @@ def read_table(
     Raises
     ------
     TableError
-        If a file cannot be read, if `path` does not contain a table of samples and features, if the
-        table `samples` does not have exactly one row for each sample, or if an argument is not
-        valid.
+        If a file cannot be read, if `path` does not contain a table of samples and features, if a
+        column of numbers looks like an annotation, if the table `samples` has several rows for a
+        sample or none for all samples, or if an argument is not valid.
 
     See Also
     --------
@@ -106,16 +122,21 @@ def read_table(
     ((3, 4), ['TP53', 'MYC', 'EGFR', 'KIT'])
     >>> folder.cleanup()
     """
+    annotations = [annotations] if isinstance(annotations, str) else annotations
     options = ReadingOptions(
         annotations=annotations,
         truth=truth,
         separator=_check_separator(separator),
         decimal=_check_decimal_mark(decimal),
+        sheet=None if sheet is None else str(sheet),
+        na_values=[str(value) for value in na_values],
+        keep_numeric=keep_numeric,
         in_memory=in_memory,
     )
     given: dict[str, Any] = {"features": features, "truth": truth}
     given |= {"samples": None if samples is None else display_name(samples)}
     given |= {"annotations": list(annotations), "separator": separator, "decimal": decimal}
+    given |= {"sheet": sheet, "na_values": list(na_values), "keep_numeric": keep_numeric or None}
     given |= {"in_memory": in_memory}
     name = display_name(path)
     try:
@@ -156,7 +177,9 @@ def _read_and_orient(
     # determine whether the samples are in rows or in columns.
     annotations = read_sample_annotations(samples)
     table = orient_table(raw, features=features, truth=options.truth, annotations=annotations)
-    return join_annotations(table, annotations, file_name=display_name(samples))
+    return join_annotations(
+        table, annotations, file_name=display_name(samples), na_values=options.na_values
+    )
 
 
 def can_read_in_blocks(path: str | os.PathLike[str]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, Literal
 
 import numpy as np
@@ -14,8 +15,9 @@ from sklearn.utils.validation import check_array
 from mrshc.core.array_types import Index
 from mrshc.core.parallel import ProgressCallback
 from mrshc.errors import invalid_parameter_error
+from mrshc.preprocessing.counts import LowCountFilter
 from mrshc.preprocessing.imputation import NeighborImputer
-from mrshc.preprocessing.presets import PRESETS
+from mrshc.preprocessing.presets import NORMALIZATIONS, PRESETS
 from mrshc.preprocessing.steps import (
     DTYPES,
     Log2,
@@ -25,6 +27,10 @@ from mrshc.preprocessing.steps import (
     Thresholds,
     VarianceFilter,
 )
+from mrshc.validation.parameters import check_option
+
+# Count that is added to normalised counts by default, so that zeros have a logarithm.
+_PRIOR_COUNT = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,12 +128,15 @@ def chain(
     *,
     impute: Literal["features", "samples"] | None = None,
     neighbors: int = 5,
+    min_count: float | None = None,
+    min_samples: int | None = None,
+    normalize: Literal["cpm", "size-factors", "none"] | None = None,
     floor: float | None = None,
     ceiling: float | None = None,
     min_ratio: float | None = None,
     min_difference: float | None = None,
     log2: bool = False,
-    pseudocount: float = 0.0,
+    pseudocount: float | None = None,
     standardize: Literal["samples", "features", "both"] | None = None,
     top_variance: int | None = None,
 ) -> list[Any]:
@@ -140,6 +149,17 @@ def chain(
         missing values are not imputed.
     neighbors : int, default=5
         Number of neighbours for the imputation.
+    min_count : float or None, default=None
+        Keep only features with a value of at least `min_count` in at least `min_samples` samples;
+        None for no such filter, unless `min_samples` is given. The value is then 10.
+    min_samples : int or None, default=None
+        Number of samples for `min_count`. If None, the number is 2.
+    normalize : {"cpm", "size-factors", "none"} or None, default=None
+        Normalisation of counts, after which logarithms are taken.
+
+        - "cpm": counts per million, see :class:`CountsPerMillion`.
+        - "size-factors": median of ratios, see :class:`SizeFactors`.
+        - "none" or None: no normalisation.
     floor : float or None, default=None
         Values below the floor are replaced by the floor; None for no floor.
     ceiling : float or None, default=None
@@ -149,10 +169,11 @@ def chain(
     min_difference : float or None, default=None
         Keep only features with max - min > `min_difference`; None for no such filter.
     log2 : bool, default=False
-        Whether to take logarithms to base 2.
-    pseudocount : float, default=0.0
+        Whether to take logarithms to base 2. After a normalisation, logarithms are always taken.
+    pseudocount : float or None, default=None
         Number that is added to all values before the logarithm is taken. The number is used only if
-        `log2=True`.
+        logarithms are taken. After a normalisation, the number is a count (the `prior_count` of the
+        normalisation). If None, the number is 1 after a normalisation, and 0 otherwise.
     standardize : {"samples", "features", "both"} or None, default=None
         Standardise samples, features or both to mean 0 and standard deviation 1. If None, neither
         samples nor features are standardised.
@@ -172,8 +193,10 @@ def chain(
 
     Notes
     -----
-    Missing values are imputed first, so that the filters use all values. The thresholds and the
-    range filter are applied before the logarithm, since they refer to the measured values. Samples
+    Missing values are imputed first, so that the filters use all values. Low counts are removed
+    before the normalisation, since `min_count` refers to the measured counts. The thresholds and
+    the range filter are applied before the logarithm, since they refer to measured or normalised
+    values. Samples
     are standardised before the variance filter, so that samples with a larger scale do not dominate
     the variances. Features are standardised after the variance filter, since all standardised
     features have the same variance.
@@ -183,20 +206,53 @@ def chain(
     >>> from mrshc.preprocessing import chain
     >>> chain(log2=True, pseudocount=1.0, top_variance=500)
     [Log2(pseudocount=1.0), VarianceFilter(n_features=500)]
+    >>> chain(min_count=10, normalize="size-factors")
+    [LowCountFilter(), SizeFactors(prior_count=1.0), Log2()]
     """
+    normalization = _make_normalization(normalize, prior_count=pseudocount)
+    has_count_filter = min_count is not None or min_samples is not None
     has_range_filter = min_ratio is not None or min_difference is not None
     # The keys are the steps in the order of application. The values state whether each step is
     # requested.
     steps: dict[Any, bool] = {
         NeighborImputer(neighbors, impute or "features"): impute is not None,
+        LowCountFilter(
+            10 if min_count is None else min_count, 2 if min_samples is None else min_samples
+        ): has_count_filter,
+        normalization: normalization is not None,
         Thresholds(floor, ceiling): floor is not None or ceiling is not None,
         RangeFilter(min_ratio, min_difference): has_range_filter,
-        Log2(pseudocount): log2,
+        # A normalisation has already added its prior count.
+        Log2(pseudocount if pseudocount and normalization is None else 0.0): (
+            log2 or normalization is not None
+        ),
         Standardize("samples"): standardize in ("samples", "both"),
         VarianceFilter(1 if top_variance is None else top_variance): top_variance is not None,
         Standardize("features"): standardize in ("features", "both"),
     }
     return [step for step, wanted in steps.items() if wanted]
+
+
+def _make_normalization(name: str | None, *, prior_count: float | None) -> Any:
+    """Return the transformer of a normalisation of counts; None if no values are changed.
+
+    Raise ParameterError if there is no normalisation of this name.
+
+    Parameters
+    ----------
+    name : str or None
+        Key of the normalisation in `NORMALIZATIONS`; None for no normalisation.
+    prior_count : float or None
+        Count that is added after the normalisation; None for the default.
+    """
+    if name is None:
+        return None
+    check_option("normalize", name, tuple(NORMALIZATIONS))
+    transformer = NORMALIZATIONS[name]
+    if transformer is None:
+        return None
+    make = getattr(import_module("mrshc.preprocessing"), transformer)
+    return make(prior_count=_PRIOR_COUNT if prior_count is None else prior_count)
 
 
 def prepare(

@@ -1,6 +1,6 @@
-"""Presets: named sets of arguments for `mrshc.preprocessing.chain`.
+"""Presets: named sets of arguments for `mrshc.preprocessing.chain`; names of normalisations.
 
-The command line imports this module to list the presets. Therefore, this module must not import
+The command line imports this module to list the names. Therefore, this module must not import
 packages that take a long time to load.
 """
 
@@ -16,4 +16,13 @@ PRESETS: dict[str, dict[str, Any]] = {
         "min_difference": 500,
         "log2": True,
     },
+}
+
+# Normalisations of counts, each with the name of its transformer in `mrshc.preprocessing`. The
+# transformer has the parameter `prior_count`. With "none", the values are used as they are, and
+# there is no warning on their scale.
+NORMALIZATIONS: dict[str, str | None] = {
+    "cpm": "CountsPerMillion",
+    "size-factors": "SizeFactors",
+    "none": None,
 }

@@ -21,7 +21,7 @@ DTYPES = (np.float64, np.float32)
 
 # Largest permitted absolute value of a parameter. Squares of much larger numbers overflow, and no
 # measurements are so large.
-_LARGEST = 1e150
+LARGEST = 1e150
 _NO_BOUND = Sentence("{none}", none=PythonOnly("Give None for no bound."))
 
 
@@ -31,6 +31,9 @@ class Step:
     # Names of the features in error messages. `prepare` sets these names, since the positions of
     # features change when earlier steps remove features.
     _feature_labels: list[str]
+    # Whether the step takes logarithms. If so, the data are no longer on the scale of counts or raw
+    # intensities, and no warning on their scale is needed.
+    takes_logarithms = False
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
@@ -313,6 +316,8 @@ class Log2(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     array([[0., 1., 3.]])
     """
 
+    takes_logarithms = True
+
     def __init__(self, pseudocount: float = 0.0) -> None:
         self.pseudocount = pseudocount
 
@@ -377,7 +382,7 @@ class Log2(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _add_pseudocount(self, X: NDArray[Any]) -> NDArray[Any]:
         """Return X plus the pseudocount; raise ParameterError if a sum is not positive."""
         count = check_number(
-            "pseudocount", self.pseudocount, low=0, high=_LARGEST, advice="1 is usual for counts."
+            "pseudocount", self.pseudocount, low=0, high=LARGEST, advice="1 is usual for counts."
         )
         shifted = X + X.dtype.type(count)
         not_positive = shifted <= 0
@@ -659,7 +664,7 @@ def _check_number_or_none(name: str, value: float | None, *, default: float) -> 
     """
     if value is None:
         return default
-    return check_number(name, value, low=-_LARGEST, high=_LARGEST, advice=_NO_BOUND)
+    return check_number(name, value, low=-LARGEST, high=LARGEST, advice=_NO_BOUND)
 
 
 def _standardize_rows(X: NDArray[Any]) -> NDArray[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -73,6 +74,8 @@ def cluster(
 
     Example: mrshc cluster raw.csv.gz --preset dudoit2002 --samples clinic.csv --truth subtype
 
+    Example: mrshc cluster counts.tsv --normalize size-factors --min-count 10
+
     Example: mrshc cluster expression.tsv --n-clusters 4 --metric correlation --robust
 
     Example: mrshc cluster expression.tsv --significance --stability
@@ -120,6 +123,7 @@ def cluster(
             truth=reading.truth,
             backend=backend,
             confidence=analyses,
+            reports_scale=preprocessing.reports_scale,
         )
         run_plan(
             plan,
@@ -184,7 +188,14 @@ def compare(
     # over the data.
     analysis.refuse_out_of_core_comparison(table)
     steps, truth = preprocessing.make_steps(), reading.truth
-    plan = _make_plan(output, table, parameters=parameters, steps=steps, truth=truth)
+    plan = _make_plan(
+        output,
+        table,
+        parameters=parameters,
+        steps=steps,
+        truth=truth,
+        reports_scale=preprocessing.reports_scale,
+    )
     _print_preprocessing(plan, output)
     with outputs.new_folder(out, about_file=COMPARISON_FILE, overwrite=running.overwrite) as work:
         with output.show_status("Clustering by several methods"):
@@ -243,6 +254,11 @@ def _make_plan(output: TerminalOutput, table: Any, **options: Any) -> Plan:
         plan: Plan = run_interruptibly(
             lambda: analysis.make_plan(table, command=command, **options)
         )
+    # The concerns of the library mention parameters, which are replaced by the corresponding
+    # options of the command line. They are printed before the fit, which may take long.
+    plan = replace(plan, concerns=tuple(reword(c, option_for_parameter) for c in plan.concerns))
+    for concern in plan.concerns:
+        output.print_warning(concern)
     return plan
 
 

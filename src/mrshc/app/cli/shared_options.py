@@ -201,7 +201,9 @@ class ReadingOptions:
     samples: Annotated[
         Path | None,
         _reading_option(
-            "--samples", help="Second table with annotations of the samples, matched by name."
+            "--samples",
+            help="Second table (text or Excel) with annotations of the samples, matched by name; "
+            "some samples may be absent from it.",
         ),
     ] = None
     truth: Annotated[
@@ -230,6 +232,28 @@ class ReadingOptions:
         str | None,
         _reading_option("--decimal", help="Decimal mark, . or a comma; detected by default."),
     ] = None
+    sheet: Annotated[
+        str | None,
+        _reading_option(
+            "--sheet", help="Sheet of an Excel workbook, by name or number; by default, the first."
+        ),
+    ] = None
+    na_values: Annotated[
+        list[str] | None,
+        _reading_option(
+            "--na-values",
+            help="Text or number that stands for a missing value, such as ND or -999, in addition "
+            "to empty cells, NA, NaN and null; may be given repeatedly.",
+        ),
+    ] = None
+    keep_numeric: Annotated[
+        bool,
+        _reading_option(
+            "--keep-numeric",
+            help="Keep columns of numbers among the values even if they look like annotations, "
+            "such as age or batch. Without it, such a column is an error; see --annotation.",
+        ),
+    ] = False
     # None: the size of the data and the free memory determine whether data are read into memory.
     in_memory: Annotated[
         bool | None,
@@ -283,6 +307,9 @@ class ReadingOptions:
                 annotations=self.annotation or (),
                 separator=self.separator,
                 decimal=self.decimal,
+                sheet=self.sheet,
+                na_values=self.na_values or (),
+                keep_numeric=self.keep_numeric,
                 in_memory=in_memory,
             )
         # The notes from the library mention parameters, which are replaced by the corresponding
@@ -325,6 +352,30 @@ class PreprocessingOptions:
         ),
         SetsParameter("n_neighbors"),
     ] = 5
+    min_count: Annotated[
+        float | None,
+        _preprocessing_option(
+            "--min-count",
+            help="Keep features with at least this value in at least --min-samples samples, such "
+            "as 10 for counts.",
+        ),
+    ] = None
+    min_samples: Annotated[
+        int | None,
+        _preprocessing_option(
+            "--min-samples", help="Number of samples for --min-count (default 2)."
+        ),
+    ] = None
+    normalize: Annotated[
+        str | None,
+        _preprocessing_option(
+            "--normalize",
+            help="Normalise counts, add 1 (or --pseudocount) and take log2. cpm: counts per "
+            "million. size-factors: median of ratios (Anders and Huber 2010). none: use the values "
+            "as they are, without a warning on counts and raw intensities.",
+        ),
+        ChoiceFrom("mrshc.preprocessing.presets", "NORMALIZATIONS"),
+    ] = None
     floor: Annotated[
         float | None, _preprocessing_option("--floor", help="Raise lower values to this value.")
     ] = None
@@ -365,6 +416,11 @@ class PreprocessingOptions:
         ),
         SetsParameter("n_features"),
     ] = None
+
+    @property
+    def reports_scale(self) -> bool:
+        """Whether a warning is printed if the values look like counts or raw intensities."""
+        return self.normalize != "none"
 
     def make_steps(self) -> list[Any]:
         """Return the preprocessing transformers.

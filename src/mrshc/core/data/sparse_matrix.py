@@ -169,8 +169,18 @@ class CompressedParts:
         Raise StructureError if arrays are missing or inconsistent, and UnsafeContentError if their
         values are not safe to read.
         """
-        by = SPARSE_ENCODINGS[encoding_type(group)]
         shape = check_shape(read_attribute(group, "shape"))
+        return cls.from_members(group, shape, SPARSE_ENCODINGS[encoding_type(group)])
+
+    @classmethod
+    def from_members(
+        cls, group: Any, shape: tuple[int, int], compressed_axis: str
+    ) -> CompressedParts:
+        """Return the arrays `data`, `indices` and `indptr` in a group.
+
+        Raise StructureError if arrays are missing or inconsistent, and UnsafeContentError if their
+        values are not safe to read.
+        """
         parts = {}
         for part in ("data", "indices", "indptr"):
             if not has_member(group, part):
@@ -178,10 +188,10 @@ class CompressedParts:
             parts[part] = get_member(group, part)
             if not hasattr(parts[part], "shape"):
                 raise StructureError(f"its {part} must be a vector, but are a group")
-        check_sizes(**parts, n_major=shape[0 if by == "rows" else 1])
+        check_sizes(**parts, n_major=shape[0 if compressed_axis == "rows" else 1])
         n_cells, n_listed = (parts[part].shape[0] for part in ("data", "indptr"))
         check_extent(shape, n_cells=n_cells, n_listed=n_listed)
-        return cls(shape=shape, compressed_axis=by, **parts)
+        return cls(shape=shape, compressed_axis=compressed_axis, **parts)
 
     def read_pointers(self) -> NDArray[np.int64]:
         """Return the positions in `data` at which the rows (CSR) or columns (CSC) start and end.

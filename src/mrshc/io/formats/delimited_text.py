@@ -6,30 +6,20 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TextIO
 
-import numpy as np
-from numpy.typing import NDArray
-
-from mrshc.errors import Parameter, Sentence
 from mrshc.io.formats.input_file import InputFile
 from mrshc.io.formats.registry import ReadingOptions, TableFormat
-from mrshc.io.raw_table import RawTable, clean_unique_names, rounding_notes
+from mrshc.io.raw_table import RawTable, rounding_notes
 from mrshc.io.streams import FlawError, detect_encoding
-from mrshc.io.text_tables.column_roles import (
-    ColumnLayout,
-    are_class_labels,
-    detect_header,
-    detect_layout,
-)
+from mrshc.io.text_tables.column_roles import detect_header, detect_layout
 from mrshc.io.text_tables.dialect import SEPARATORS, Dialect, detect_dialect, is_comment
 from mrshc.io.text_tables.lines import LineReader, Row, iterate_rows
 from mrshc.io.text_tables.row_reading import RowReader
+from mrshc.io.text_tables.table_building import build_raw_table
 
 # Number of rows that are inspected to decide which columns contain numbers. This number is large
 # enough to include most kinds of cells. It is small enough to keep the rows in memory as text, even
 # if each row has one cell per feature.
 _N_INSPECTED_ROWS = 200
-# Largest number of column names in a note, so that the note remains one sentence.
-_MAX_LISTED_COLUMNS = 3
 
 
 def _is_text(file: InputFile) -> bool:
@@ -47,7 +37,12 @@ def _read_text(text: TextIO, head: str, options: ReadingOptions) -> RawTable:
     Raise FlawError if there is no table, if the table has no rows of numbers, or if a row or a cell
     is not valid.
     """
-    dialect = detect_dialect(head, separator=options.separator, decimal=options.decimal)
+    dialect = detect_dialect(
+        head,
+        separator=options.separator,
+        decimal=options.decimal,
+        missing=options.missing_spellings,
+    )
     lines = LineReader(text)
     rows = _skip_comments(iterate_rows(lines, dialect.separator))
     first = next(rows, None)
@@ -63,7 +58,7 @@ def _read_text(text: TextIO, head: str, options: ReadingOptions) -> RawTable:
     body = RowReader(layout)
     body.read(inspected, lines, rows)
     values = body.pop_values()
-    table = _build_raw_table(values, body, layout)
+    table = build_raw_table(values, body, layout)
     table.notes.insert(0, _dialect_note(dialect))
     table.notes += rounding_notes(values)
     if not has_header:
@@ -95,41 +90,6 @@ def _skip_comments(rows: Iterator[Row]) -> Iterator[Row]:
         if len(cells) == 1 and cells[0].startswith("!"):  # the last line of a GEO series matrix
             continue
         yield line, cells
-
-
-def _build_raw_table(
-    values: NDArray[np.float64], body: RowReader, layout: ColumnLayout
-) -> RawTable:
-    """Return a table of values, names and annotations, with notes on unusual columns."""
-    titles = clean_unique_names([layout.columns[j] for j in layout.annotation_columns], "column")
-    table = RawTable(
-        values=values,
-        row_names=body.names if layout.has_row_names else None,
-        column_names=[layout.columns[j] for j in layout.numeric_columns],
-        row_annotations=dict(zip(titles, body.annotations, strict=True)),
-        decimal=layout.decimal,
-    )
-    # Whether the names are class labels can be decided only after all rows have been read: if the
-    # rows are sorted by class, the first rows all have the same label.
-    if layout.has_row_names and are_class_labels(body.names):
-        title = clean_unique_names([*titles, layout.columns[0] or "column 1"], "column")[-1]
-        table.row_annotations = {title: body.names, **table.row_annotations}
-        table.row_names = None
-        table.notes.append(
-            f"The first column, {title!r}, has repeated values: it is an annotation."
-        )
-    if layout.suspicious_columns:
-        shown = ", ".join(map(repr, layout.suspicious_columns[:_MAX_LISTED_COLUMNS]))
-        shown += ", ..." if len(layout.suspicious_columns) > _MAX_LISTED_COLUMNS else ""
-        table.notes.append(
-            Sentence(
-                "Only whole numbers in {shown}, unlike the other columns: list such a column in "
-                "{annotations} if it is not a feature.",
-                shown=shown,
-                annotations=Parameter("annotations"),
-            )
-        )
-    return table
 
 
 DELIMITED_TEXT = TableFormat(

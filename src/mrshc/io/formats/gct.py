@@ -12,7 +12,13 @@ from numpy.typing import NDArray
 
 from mrshc.io.formats.input_file import InputFile
 from mrshc.io.formats.registry import ReadingOptions, TableFormat
-from mrshc.io.raw_table import RawTable, clean_unique_names, is_missing, parse_number
+from mrshc.io.raw_table import (
+    MISSING_SPELLINGS,
+    RawTable,
+    clean_unique_names,
+    is_missing,
+    parse_number,
+)
 from mrshc.io.streams import FlawError
 from mrshc.io.text_tables.lines import LineReader, Row, iterate_rows, row_length_error
 from mrshc.utils.text_cleaning import unguard_formula
@@ -29,9 +35,9 @@ def _is_gct(file: InputFile) -> bool:
     return file.head_text.startswith(_VERSIONS)
 
 
-def _read(file: InputFile, _: ReadingOptions) -> RawTable:
+def _read(file: InputFile, options: ReadingOptions) -> RawTable:
     with file.text() as (text, _head):
-        return read_gct(text)
+        return read_gct(text, missing=options.missing_spellings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,13 +61,15 @@ class _Dimensions:
         return self.first_value_column + self.n_columns
 
 
-def read_gct(text: TextIO) -> RawTable:
+def read_gct(text: TextIO, *, missing: frozenset[str] = MISSING_SPELLINGS) -> RawTable:
     """Return the table in a GCT file of version 1.2 or 1.3; the features are in rows.
 
     Parameters
     ----------
     text : file of text
         The file, positioned at its beginning and opened with ``newline=""``.
+    missing : frozenset of str
+        Spellings of missing values, in lower case.
 
     Returns
     -------
@@ -91,7 +99,7 @@ def read_gct(text: TextIO) -> RawTable:
         )
     first = dimensions.first_value_column
     return RawTable(
-        values=_parse_values(content, first=first, header=header),
+        values=_parse_values(content, first=first, header=header, missing=missing),
         row_names=[unguard_formula(cells[0]) for _, cells in content],
         column_names=header[first:],
         row_annotations={
@@ -153,7 +161,9 @@ def _check_row(row: Row | None, n_cells: int) -> Row:
     return row
 
 
-def _parse_values(content: list[Row], *, first: int, header: list[str]) -> NDArray[np.float64]:
+def _parse_values(
+    content: list[Row], *, first: int, header: list[str], missing: frozenset[str]
+) -> NDArray[np.float64]:
     """Return the numbers in all rows; raise FlawError if a cell is neither a number nor missing.
 
     Parameters
@@ -164,6 +174,8 @@ def _parse_values(content: list[Row], *, first: int, header: list[str]) -> NDArr
         Position of the first column of values, counted from 0.
     header : list of str
         Titles of all columns.
+    missing : frozenset of str
+        Spellings of missing values, in lower case.
 
     Returns
     -------
@@ -173,7 +185,7 @@ def _parse_values(content: list[Row], *, first: int, header: list[str]) -> NDArr
     values = np.empty((len(content), len(header) - first))
     for row, (line, cells) in zip(values, content, strict=True):
         for j, cell in enumerate(cells[first:]):
-            number = np.nan if is_missing(cell) else parse_number(cell, ".")
+            number = np.nan if is_missing(cell, missing) else parse_number(cell, ".")
             if number is None:
                 raise FlawError(
                     f"holds the text {cell[:_MAX_SHOWN_CHARACTERS]!r} where a number should be: "

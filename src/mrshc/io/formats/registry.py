@@ -15,7 +15,9 @@ from typing import Any
 
 from mrshc.errors import Parameter, Sentence, Setting
 from mrshc.io.formats.input_file import InputFile
-from mrshc.io.raw_table import RawTable
+from mrshc.io.missing_marks import mark_missing_values
+from mrshc.io.numeric_annotations import refuse_numeric_annotations
+from mrshc.io.raw_table import MISSING_SPELLINGS, RawTable
 from mrshc.io.streams import FlawError, open_stream
 
 
@@ -34,6 +36,12 @@ class ReadingOptions:
     separator, decimal : str or None
         Separator of the cells and decimal mark of a text file. If one of them is None, it is
         detected.
+    sheet : str or None
+        Name or number (counted from 1) of a sheet of a workbook; None for the first sheet.
+    na_values : collection of str
+        Further texts and numbers that stand for missing values.
+    keep_numeric : bool
+        Whether columns of numbers are kept among the values even if they look like annotations.
     in_memory : bool or None
         Whether the values are read into memory. If None, the values are read unless they can stay
         in the file and would take up more than half of the free memory.
@@ -43,12 +51,20 @@ class ReadingOptions:
     truth: str | None = None
     separator: str | None = None
     decimal: str | None = None
+    sheet: str | None = None
+    na_values: Collection[str] = ()
+    keep_numeric: bool = False
     in_memory: bool | None = None
 
     @property
     def annotation_names(self) -> frozenset[str]:
         """The titles in `annotations`, and the title `truth` if it is given."""
         return frozenset({*self.annotations, *([] if self.truth is None else [self.truth])})
+
+    @property
+    def missing_spellings(self) -> frozenset[str]:
+        """All texts that stand for a missing value, in lower case."""
+        return MISSING_SPELLINGS | {value.strip().lower() for value in self.na_values}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +103,9 @@ class TableFormat:
     has_dialects : bool, default=False
         Whether files of this format differ in separator and decimal mark. If False, the options
         `separator` and `decimal` have no effect.
+    has_sheets : bool, default=False
+        Whether a file of this format may contain several sheets. If False, the option `sheet` has
+        no effect.
     advice : str, default=""
         Advice to users for a format that is recognised but cannot be read: a sentence without the
         final period.
@@ -102,6 +121,7 @@ class TableFormat:
     container: str = ""
     extra: str | None = None
     has_dialects: bool = False
+    has_sheets: bool = False
     advice: str = ""
 
     def import_library(self, module: str) -> Any:
@@ -180,8 +200,9 @@ def read_raw_table(path: str | os.PathLike[str], options: ReadingOptions) -> Raw
     Raises
     ------
     FlawError
-        If the format is not known, if the content has a defect, or if a column that is listed in
-        `options.annotations` does not exist.
+        If the format is not known, if the content has a defect, if a column that is listed in
+        `options.annotations` does not exist, if a column of numbers looks like an annotation, or if
+        `options.na_values` contains numbers and the values are to stay in the file.
     TableError
         If the input cannot be opened or read.
     """
@@ -196,8 +217,12 @@ def read_raw_table(path: str | os.PathLike[str], options: ReadingOptions) -> Raw
     # If a misspelt title were ignored, the column would remain a feature.
     if absent := sorted(set(options.annotations) - titles):
         raise FlawError(f"has no column {absent[0]!r} that could be an annotation")
-    for name in () if known.has_dialects else ("separator", "decimal"):
-        if getattr(options, name) is not None:
+    mark_missing_values(table, options.na_values)
+    if not options.keep_numeric:
+        refuse_numeric_annotations(table)
+    unused = {"separator": known.has_dialects, "decimal": known.has_dialects}
+    for name, has_effect in (unused | {"sheet": known.has_sheets}).items():
+        if not has_effect and getattr(options, name) is not None:
             template = "{option} has no effect: the table is {kind}."
             table.notes.append(Sentence(template, option=Parameter(name), kind=known.name))
     return table
@@ -211,6 +236,17 @@ def _read_stream(file: InputFile, options: ReadingOptions) -> tuple[TableFormat,
     """
     if not file.head.strip():
         raise FlawError("is empty")
+    refuse_reading_in_blocks(options)
+    known = recognise_format(file)
+    if known is None:
+        raise unknown_format_error()
+    if known.read_stream is None:
+        raise FlawError(f"is {known.name}. {known.advice}")
+    return known, known.read_stream(file, options)
+
+
+def refuse_reading_in_blocks(options: ReadingOptions) -> None:
+    """Raise FlawError if the values are to stay in a file that cannot be read in blocks."""
     if options.in_memory is False:
         raise FlawError(
             Sentence(
@@ -220,12 +256,6 @@ def _read_stream(file: InputFile, options: ReadingOptions) -> tuple[TableFormat,
                 blocks=Setting("in_memory", False),
             )
         )
-    known = recognise_format(file)
-    if known is None:
-        raise unknown_format_error()
-    if known.read_stream is None:
-        raise FlawError(f"is {known.name}. {known.advice}")
-    return known, known.read_stream(file, options)
 
 
 def find_format_in_blocks(path: str | os.PathLike[str]) -> TableFormat | None:

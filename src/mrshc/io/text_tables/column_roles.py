@@ -60,8 +60,8 @@ def detect_header(
             "has a single column. Separate the cells by tabs, commas or semicolons, or name the "
             "separator"
         )
-    if len(header) == n_columns and _is_data_row(header, dialect.decimal):
-        has_names = not are_numbers(header[:1], dialect.decimal)
+    if len(header) == n_columns and _is_data_row(header, dialect):
+        has_names = not are_numbers(header[:1], dialect.decimal, dialect.missing)
         titles = [str(j + 1) for j in range(n_columns - has_names)]
         return [""] * has_names + titles, [first, *inspected], False
     # The language R writes no title above the row names, so the header has one cell fewer than the
@@ -72,19 +72,20 @@ def detect_header(
     return header, inspected, True
 
 
-def _is_data_row(cells: list[str], decimal: str) -> bool:
+def _is_data_row(cells: list[str], dialect: Dialect) -> bool:
     """Return whether the cells of the first row are data rather than titles of columns."""
     positions = [str(j) for j in range(len(cells) + 1)]
     # Consecutive numbers from 1 or from 0 are titles.
     if cells in (positions[1:], positions[:-1]):
         return False
-    if are_numbers(cells[:1], decimal):
-        return are_numbers(cells, decimal)
+    decimal, missing = dialect.decimal, dialect.missing
+    if are_numbers(cells[:1], decimal, missing):
+        return are_numbers(cells, decimal, missing)
     # If the first cell is a title or empty, numbers to the right of it are titles too. Examples are
     # doses, times and patient numbers.
-    if is_missing(cells[0]) or _NAME_TITLE.fullmatch(cells[0].strip()):
+    if is_missing(cells[0], missing) or _NAME_TITLE.fullmatch(cells[0].strip()):
         return False
-    return are_numbers(cells[1:], decimal) and any(decimal in cell for cell in cells[1:])
+    return are_numbers(cells[1:], decimal, missing) and any(decimal in cell for cell in cells[1:])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,11 +102,10 @@ class ColumnLayout:
         Whether the first column contains the names of the rows.
     annotation_columns, numeric_columns : list of int
         Positions of the annotation columns and of the columns of values, counted from 0.
-    suspicious_columns : list of str
-        Titles of numeric columns that contain only whole numbers although most other columns
-        contain fractions. These columns may be annotations.
     separator, decimal : str
         Separator of the cells and decimal mark of the text.
+    missing : frozenset of str
+        Spellings of missing values, in lower case.
     """
 
     columns: list[str]
@@ -113,9 +113,9 @@ class ColumnLayout:
     has_row_names: bool
     annotation_columns: list[int]
     numeric_columns: list[int]
-    suspicious_columns: list[str]
     separator: str
     decimal: str
+    missing: frozenset[str]
 
     def select_numeric_cells(self, cells: list[str]) -> list[str]:
         """Return the cells of a row that are in numeric columns."""
@@ -153,7 +153,7 @@ def detect_layout(
     if not complete:
         raise row_length_error(inspected[0], n_cells)
     by_column = list(zip(*complete, strict=True))
-    kinds = [_detect_kind(cells, dialect.decimal) for cells in by_column]
+    kinds = [_detect_kind(cells, dialect) for cells in by_column]
     has_row_names = columns[0] not in annotations and _has_row_names(columns, kinds, by_column[0])
     others = range(1 if has_row_names else 0, len(columns))
     annotation_columns = [
@@ -171,19 +171,15 @@ def detect_layout(
             "holds no column of numbers. If its numbers look unusual, name the decimal mark or the "
             "separator"
         )
-    n_fractional = sum(kinds[j] == "numbers" for j in numeric)
-    are_mostly_fractional = n_fractional > len(numeric) / 2
     return ColumnLayout(
         columns=columns,
         n_cells=n_cells,
         has_row_names=has_row_names,
         annotation_columns=annotation_columns,
         numeric_columns=numeric,
-        suspicious_columns=[
-            columns[j] for j in numeric if kinds[j] == "whole" and are_mostly_fractional
-        ],
         separator=dialect.separator,
         decimal=dialect.decimal,
+        missing=dialect.missing,
     )
 
 
@@ -192,7 +188,7 @@ def _has_final_separators(inspected: list[Row], n_columns: int) -> bool:
     return all(len(cells) == n_columns + 1 and cells[-1] == "" for _, cells in inspected)
 
 
-def _detect_kind(cells: Sequence[str], decimal: str) -> str:
+def _detect_kind(cells: Sequence[str], dialect: Dialect) -> str:
     """Return the kind of a column, given some of its cells.
 
     A column is text if at most half of its non-missing cells are numbers or were probably meant as
@@ -205,10 +201,10 @@ def _detect_kind(cells: Sequence[str], decimal: str) -> str:
         "missing" if all cells are missing, "text" for text as defined above, "whole" if all other
         cells are whole numbers, and "numbers" otherwise.
     """
-    given = [cell for cell in cells if not is_missing(cell)]
+    given = [cell for cell in cells if not is_missing(cell, dialect.missing)]
     if not given:
         return "missing"
-    numbers = [parse_number(cell, decimal) for cell in given]
+    numbers = [parse_number(cell, dialect.decimal) for cell in given]
     n_meant_as_numbers = sum(
         n is not None or bool(_MALFORMED_NUMBER.fullmatch(cell))
         for n, cell in zip(numbers, given, strict=True)

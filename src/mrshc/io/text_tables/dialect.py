@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from mrshc.errors import Sentence, Setting
-from mrshc.io.raw_table import is_missing, parse_number
+from mrshc.io.raw_table import MISSING_SPELLINGS, is_missing, parse_number
 from mrshc.io.streams import FlawError
 
 # Separators, with their names in messages. If several separators fit a text equally well, the first
@@ -27,13 +27,20 @@ _THOUSANDS = re.compile(r"\s*[+-]?\d{1,3}(,\d{3})+\s*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """The separator of cells and the decimal mark of a text."""
+    """The separator of cells, the decimal mark and the spellings of missing values of a text."""
 
     separator: str  # one character; a space stands for one or more spaces
     decimal: str  # "." or ","
+    missing: frozenset[str] = MISSING_SPELLINGS  # in lower case
 
 
-def detect_dialect(head: str, *, separator: str | None, decimal: str | None) -> Dialect:
+def detect_dialect(
+    head: str,
+    *,
+    separator: str | None,
+    decimal: str | None,
+    missing: frozenset[str] = MISSING_SPELLINGS,
+) -> Dialect:
     """Return the separator and the decimal mark of a text.
 
     Parameters
@@ -42,6 +49,8 @@ def detect_dialect(head: str, *, separator: str | None, decimal: str | None) -> 
         The first lines of the text.
     separator, decimal : str or None
         The separator and the decimal mark. If one of them is None, it is detected from `head`.
+    missing : frozenset of str
+        Spellings of missing values, in lower case.
 
     Raises
     ------
@@ -57,7 +66,7 @@ def detect_dialect(head: str, *, separator: str | None, decimal: str | None) -> 
     if decimal is None:
         cells = [cell for row in _split_rows(lines, separator) for cell in row]
         decimal = _detect_decimal_mark(cells)
-    return Dialect(separator=separator, decimal=decimal)
+    return Dialect(separator=separator, decimal=decimal, missing=missing)
 
 
 def _detect_decimal_mark(cells: list[str]) -> str:

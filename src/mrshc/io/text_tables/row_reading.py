@@ -84,7 +84,7 @@ class RowReader:
             If a row has the wrong number of cells, or if a cell in a numeric column is not a
             number.
         """
-        self._read_rows(inspected)
+        self.read_rows(inspected)
         # Several spaces may separate two cells, so regular rows cannot be identified by counting
         # separators.
         can_read_blocks = self._layout.separator != " "
@@ -92,7 +92,7 @@ class RowReader:
             if not (self._is_regular(block) and self._try_to_read_block(block)):
                 lines.put_back(block)
                 break
-        self._read_rows(rows)
+        self.read_rows(rows)
 
     def _is_regular(self, block: list[str]) -> bool:
         """Return whether each line in a block is a row with the expected number of cells.
@@ -125,7 +125,7 @@ class RowReader:
                 usecols=layout.numeric_columns,
                 dtype=np.float64,
                 keep_default_na=False,
-                na_values=_MISSING_SPELLINGS,
+                na_values=[*_MISSING_SPELLINGS, *layout.missing, *map(str.upper, layout.missing)],
                 low_memory=False,
                 **({} if is_exact else {"float_precision": "round_trip"}),
             )
@@ -151,7 +151,7 @@ class RowReader:
             for column, j in zip(self.annotations, layout.annotation_columns, strict=True):
                 column.append(_unquote(cells[j]))
 
-    def _read_rows(self, rows: Iterable[Row]) -> None:
+    def read_rows(self, rows: Iterable[Row]) -> None:
         """Read rows cell by cell; raise FlawError if a row or a cell is not valid."""
         layout = self._layout
         values = []
@@ -211,7 +211,8 @@ def _parse_numeric_cells(row: Row, layout: ColumnLayout) -> NDArray[np.float64]:
             return np.array(list(map(float, cells)))
     numbers = np.empty(len(cells))
     for i, cell in enumerate(cells):
-        number = np.nan if is_missing(cell) else parse_number(cell, layout.decimal)
+        is_absent = is_missing(cell, layout.missing)
+        number = np.nan if is_absent else parse_number(cell, layout.decimal)
         if number is None:
             raise _not_a_number_error(row, layout, layout.numeric_columns[i])
         numbers[i] = number
