@@ -119,8 +119,8 @@ def gene_set_enrichment(
     The p-values describe which sets the markers of a cluster belong to. They are not evidence for
     the clusters, since the markers were found in the same data as the clusters. In addition, the
     test treats genes as if they were drawn independently of each other. Genes of one set are often
-    correlated and become markers together, so the p-values are too small even for a correct
-    division of the samples [2]_. Use them to rank sets.
+    correlated and become markers together, so the p-values are usually too small even for a
+    correct division of the samples [2]_. Use them to rank sets.
 
     References
     ----------
@@ -339,9 +339,7 @@ def _list_rows(
 
     common = [members & found for members in sets.values()]
     n_common, n_set = (np.array([len(s) for s in part]) for part in (common, sets.values()))
-    p_values = over_representation_p_values(
-        n_common, n_set, n_list=len(found), n_universe=n_tested
-    )
+    p_values = over_representation_p_values(n_common, n_set, n_list=len(found), n_universe=n_tested)
     rows = pd.DataFrame(
         {
             "gene_set": list(sets),

@@ -86,7 +86,7 @@ class GeneSettings:
         if self.sets is None:
             return
         column = None if self.column is None else annotations[self.column].iloc[kept]
-        tested = GenesOfFeatures.from_names(table.feature_names[kept], column).genes
+        tested = GenesOfFeatures.from_names(table.feature_names[kept].tolist(), column).genes
         sets_in_universe(self.sets, tested, min_size=self.min_size, max_size=self.max_size)
         _refuse_missing_descriptions(self.sets, tested)
 
@@ -143,7 +143,11 @@ def gene_set_table(
         # further features are constant. The fit must not be lost because of that.
         n_tested, notes = 0, [*notes, str(error)]
         table = gene_set_enrichment(
-            markers.iloc[:0], {"": list(names)}, universe=universe, genes=genes, min_size=1,
+            markers.iloc[:0],
+            {"": list(names)},
+            universe=universe,
+            genes=genes,
+            min_size=1,
             max_size=max(1, len(names)),
         )
     return table, {

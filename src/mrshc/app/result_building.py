@@ -35,8 +35,8 @@ _MAX_CLUSTERS = 10
 # Kind of an annotation for each `kind` of its numpy dtype. Annotations with any other dtype have
 # the kind "text".
 _KIND_BY_DTYPE = {"f": "number", "i": "whole"}
-# Ratio of a standard deviation and a difference of means that is due to rounding errors. The value is
-# not tuned: it is well above the rounding error of a mean and well below any real ratio.
+# Ratio of a standard deviation and a difference of means that is due to rounding errors. The value
+# is not tuned: it is well above the rounding error of a mean and well below any real ratio.
 _ROUNDING = 1e-12
 # Columns of the table of markers, except the annotations of the features.
 _MARKER_COLUMNS = (
@@ -273,7 +273,7 @@ def _block_statistics(
         within[label] += np.nan_to_num((row - means[label]) ** 2)
     # The effect size is undefined for a constant feature, and for all features if there is only one
     # cluster. The sums of squares of a constant feature may differ from zero by rounding.
-    is_constant = np.sum(X == np.fmax.reduce(X, axis=0), axis=0) == counts.sum(axis=0)
+    is_constant = np.sum(np.fmax.reduce(X, axis=0) == X, axis=0) == counts.sum(axis=0)
     varies = (total > 0) & ~is_constant & (n_clusters > 1)
     effect = np.divide(between, total, out=np.full(X.shape[1], np.nan), where=varies)
     scores = np.where(is_constant, np.nan, _cluster_scores(means, within, counts=counts))

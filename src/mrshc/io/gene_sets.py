@@ -212,7 +212,9 @@ def _check_line(line: str, number: int) -> None:
 def _split_line(line: str, number: int) -> tuple[str, str, list[str]]:
     """Return the name of a set, its description and its genes; raise FlawError if this fails."""
     if "\t" not in line:
-        raise FlawError(f"has no tab in line {number}, which is {shorten(clean_text(line))}. {_FORM}")
+        raise FlawError(
+            f"has no tab in line {number}, which is {shorten(clean_text(line))}. {_FORM}"
+        )
     # Cells are cleaned as the names of features are, so that equal names remain equal.
     name, description, *genes = (clean_text(cell) for cell in line.split("\t"))
     if not name:

@@ -151,7 +151,15 @@ def _split_table(result: Result, tests: dict[str, Any]) -> Table:
         if support is not None:
             row.append("" if np.isnan(support[node]) else format_support(support[node]))
         rows.append(row)
-    headings = ["branch", "samples", "split into", "p-value", "threshold", "significant", "agreement"]
+    headings = [
+        "branch",
+        "samples",
+        "split into",
+        "p-value",
+        "threshold",
+        "significant",
+        "agreement",
+    ]
     if support is not None:
         headings.append("support of the branch")
     return Table(headings=headings, rows=rows, caption="Tested splits of the tree")

@@ -27,8 +27,8 @@ CAVEAT = (
     "These values describe the markers; they are not evidence for the clusters. The clusters were "
     "found in the same data as their markers, so genes that vary together, such as those of one "
     "pathway, become markers together, even if there are no clusters. The calculation treats "
-    "genes as independent of each other, which genes of a set are not, so the p-values are too "
-    "small. Use them to rank sets, and confirm a finding in other data."
+    "genes as independent of each other, which genes of a set are not, so the p-values are "
+    "usually too small. Use them to rank sets, and confirm a finding in other data."
 )
 
 
@@ -37,6 +37,7 @@ class GeneSetsSection:
     """Section "Gene sets": the lists of markers that the reader can select."""
 
     sentences: list[str]
+    notes: list[str]  # how the file was read, and how many of its genes were tested
     meaning: str
     caveat: str
     lists: list[str]
@@ -52,10 +53,14 @@ def gene_sets_section(result: Result) -> GeneSetsSection | None:
     n_most = max_rows_per_list(len(counts))
     is_truncated = any(len(rows) > n_most for _, rows in marker_lists(result))
     return GeneSetsSection(
-        sentences=[_sets_sentence(result), *result.genes["sets"]["notes"][1:], result_sentence(result)],
+        sentences=[_sets_sentence(result), result_sentence(result)],
+        notes=result.genes["sets"]["notes"],
         meaning=P_VALUE_MEANING,
         caveat=CAVEAT,
-        lists=[f"{name}: {n:,} with a q-value of at most {_ALPHA}" for name, n in counts],
+        lists=[
+            f"{name}: {n:,} {'set' if n == 1 else 'sets'} with a q-value of at most {_ALPHA}"
+            for name, n in counts
+        ],
         # A list with a small q-value is shown first, since it is the one of interest.
         first=next((i for i, (_, n) in enumerate(counts) if n), 0),
         omission=f"The table shows the {n_most} sets with the smallest p-values for each cluster "

@@ -25,8 +25,8 @@ from mrshc.report.gene_sets_section import marker_lists, max_rows_per_list
 from mrshc.report.number_packing import encode_base64, pack_values
 
 # Largest number of rows of the table of markers. The table is larger only if there are more than
-# 200 contrasts, since each contrast may have five rows for each direction. 2000 rows take about 300 kB, so the page
-# stays small enough for e-mail.
+# 200 contrasts, since each contrast may have five rows for each direction. 2000 rows take about
+# 300 kB, so the page stays small enough for e-mail.
 _MAX_MARKERS = 2000
 # Largest number of samples whose consensus is drawn. Each of 300 columns is about two pixels wide
 # on a screen, and the encoded matrix takes 120 kB.
@@ -329,13 +329,13 @@ _GENE_SET_COLUMNS = {
     "n_common": True,
     "expected": True,
     "n_set": True,
-    "n_markers": True,
-    "n_tested": True,
     "p_value": True,
     "q_value": True,
+    "genes": False,
     "cluster": True,
     "direction": False,
-    "genes": False,
+    "n_markers": True,
+    "n_tested": True,
 }
 # Columns of the table of markers from left to right; the most informative columns come first. The
 # value is True if the column is numeric. The annotations of the features follow their names.

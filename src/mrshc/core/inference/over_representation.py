@@ -48,7 +48,7 @@ def _tail(k: Float, sizes: Float, *, step: int, n_list: int, n_universe: int) ->
     term = np.exp(
         _log_binomial(sizes, k)
         + _log_binomial(n_universe - sizes, n_list - k)
-        - _log_binomial(np.float64(n_universe), np.float64(n_list))
+        - _log_binomial(np.full(k.shape, float(n_universe)), np.full(k.shape, float(n_list)))
     )
     total = term.copy()
     # Consecutive probabilities have a ratio of whole numbers. The ratio is zero, and remains so,
