@@ -16,7 +16,7 @@ from mrshc.errors import UserError
 from mrshc.io import GeneSets, Table, load_result
 from mrshc.utils.text_cleaning import clean_text
 
-P = 60
+P = 200
 PROBES = [f"p{j}" for j in range(P)]
 # Every gene has two probes, except the last four probes, which have none.
 SYMBOLS = [f"GENE{j // 2}" if j < P - 4 else None for j in range(P)]
@@ -74,8 +74,8 @@ def test_scores_are_the_effect_sizes_of_markers_for_all_features(result):
     for row in own.itertuples():
         score = result.features.loc[row.feature, f"score_cluster_{row.inside}"]
         assert score == pytest.approx(row.effect_size)
-    assert result.features.loc["p59", [*titles, "effect_size"]].isna().all()
-    assert result.features[titles].drop("p59").notna().all(axis=None)
+    assert result.features.loc[PROBES[-1], [*titles, "effect_size"]].isna().all()
+    assert result.features[titles].drop(PROBES[-1]).notna().all(axis=None)
     assert not set(run(n_clusters=1).features) & set(titles)
 
 
@@ -122,11 +122,11 @@ def test_gene_sets_are_compared_with_the_genes_that_were_tested(result):
         result.markers, SETS, universe=universe, genes=SYMBOLS[:-1], min_size=2, max_size=50
     )
     pd.testing.assert_frame_equal(result.gene_sets, expected)
-    assert set(expected["n_tested"]) == {28}
+    assert set(expected["n_tested"]) == {98}
     assert expected.iloc[0]["gene_set"] == "first"
     about = result.about["genes"]["sets"]
-    assert about["notes"][1] == "14 of the 15 genes in the sets are among the 28 tested genes."
-    assert (about["n_sets"], about["n_tested_sets"], about["n_genes"]) == (2, 2, 28)
+    assert about["notes"][1] == "14 of the 15 genes in the sets are among the 98 tested genes."
+    assert (about["n_sets"], about["n_tested_sets"], about["n_genes"]) == (2, 2, 98)
 
 
 def test_a_result_with_genes_is_written_and_loaded(result, folder):
@@ -236,7 +236,7 @@ def test_genes_that_differ_in_case_are_mentioned():
     [
         (put(1, "direction", "left"), "gene_sets.csv holds 'left'"),
         (put(1, "n_common", "99"), "gene_sets.csv holds '99'"),
-        (put(1, "n_common", "28"), "gene_sets.csv has more common genes than possible"),
+        (put(1, "n_common", "98"), "gene_sets.csv has more common genes than possible"),
         (put(1, "p_value", "2"), "gene_sets.csv holds '2'"),
         (put(1, "genes", "edited"), r"gene_sets\.csv is not the file that was written"),
     ],

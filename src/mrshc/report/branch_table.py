@@ -39,7 +39,7 @@ def branch_table(result: Result) -> Table | None:
             pending += reversed(tree.children(node))
     headings = ["branch", "samples", *([] if truth is None else [truth])]
     return Table(
-        headings=[*headings, "strongest markers that are higher than in the sibling branch"],
+        headings=[*headings, "markers that are higher than in the sibling branch"],
         rows=rows,
         caption="Branches of the tree",
     )

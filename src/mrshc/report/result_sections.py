@@ -125,7 +125,6 @@ def result_content(result: Result, *, values: dict[str, Any]) -> dict[str, Any]:
         "search": _search_section(result),
         "markers": _markers_section(result) if result.n_clusters_ > 1 else None,
         "gene_sets": gene_sets_section(result),
-        "has_links": result.genes["url"] is not None,
         "run": _run_section(result),
         "precision": _value_precision(values),
     }
