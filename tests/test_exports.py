@@ -524,7 +524,7 @@ def test_names_in_ranked_lists_are_not_changed_except_for_line_ends_and_tabs():
 
 
 def test_ranked_lists_need_one_score_for_each_feature():
-    with pytest.raises(ValueError, match=r"scores must have the shape \(2,\), one for each feature"):
+    with pytest.raises(ValueError, match=r"scores must have the shape \(2,\), one for each"):
         rnk(["a", "b"], [1.0])
 
 
