@@ -10,7 +10,7 @@ from scipy.cluster.hierarchy import leaves_list, linkage
 
 from mrshc import MrSHC
 from mrshc.datasets import make_simulation_1
-from mrshc.exports import gct, newick, treeview
+from mrshc.exports import gct, newick, rnk, treeview
 
 TOKEN = re.compile(r"'(?:[^']|'')*'|[(),;]|:[^,();]+|[^(),:;']+")
 
@@ -505,3 +505,35 @@ def test_treeview_refuses_inconsistent_arguments():
         treeview(X, sample_tree=Z, feature_tree=F, **NAMES)
     with pytest.raises(ValueError, match=r"X must have the shape \(7, 5\)"):
         treeview(X.T, sample_tree=Z, feature_tree=None, **NAMES)
+
+
+def test_ranked_lists_are_sorted_and_leave_out_features_without_a_score():
+    text = rnk(["a", "b", "c", "d", "e"], [0.5, np.nan, -2.0, 3.25, 0.5])
+    assert text == "d\t3.25\na\t0.5\ne\t0.5\nc\t-2.0\n"
+    assert rnk([], []) == ""
+
+
+def test_infinite_scores_of_ranked_lists_become_the_largest_finite_one():
+    assert rnk(["a", "b", "c"], [np.inf, -4.0, -np.inf]) == "a\t4.0\nb\t-4.0\nc\t-4.0\n"
+    assert rnk(["a", "b"], [np.inf, 0.0]) == "a\t1.0\nb\t0.0\n"
+
+
+def test_names_in_ranked_lists_are_not_changed_except_for_line_ends_and_tabs():
+    # Enrichment programs compare names with genes: no apostrophe may be added.
+    assert rnk(["=a", "b\tc\nd"], [2, 1]) == "=a\t2.0\nb c d\t1.0\n"
+
+
+def test_ranked_lists_need_one_score_for_each_feature():
+    with pytest.raises(ValueError, match=r"scores must have the shape \(2,\), one for each"):
+        rnk(["a", "b"], [1.0])
+
+
+def test_descriptions_are_shown_by_treeview():
+    X = np.arange(6.0).reshape(2, 3)
+    given = {"sample_tree": None, "feature_tree": None, "sample_names": ["s", "t"]}
+    names = ["g", "h", "i"]
+    files = treeview(X, **given, feature_names=names, descriptions=["=1", None, "a\tb"])
+    rows = [line.split("\t")[:2] for line in files.cdt.splitlines()[2:]]
+    assert rows == [["g", "'=1"], ["h", "h"], ["i", "a b"]]
+    with pytest.raises(ValueError, match="descriptions must hold 3 entries, one for each feature"):
+        treeview(X, **given, feature_names=names, descriptions=["x"])

@@ -6,7 +6,7 @@ https://arxiv.org/abs/1409.0745) and the methods that the paper compares with Mr
 Estimators: :class:`MrSHC`, :class:`SHC`, :class:`COSA`, :class:`HighVarianceHC`,
 :class:`SparseKMeans`. Functions: :func:`compare`, :func:`sparse_components`,
 :func:`refine_features`, :func:`stability`,
-:func:`branch_significance`. Modules:
+:func:`branch_significance`, :func:`gene_set_enrichment`. Modules:
 :mod:`mrshc.datasets`, :mod:`mrshc.exports`, :mod:`mrshc.io`, :mod:`mrshc.metrics`,
 :mod:`mrshc.plotting`, :mod:`mrshc.preprocessing`; for AnnData objects, :mod:`mrshc.tl` and
 :mod:`mrshc.pl`.
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 # Type checkers and editors do not run `__getattr__`, so they need these imports.
 if TYPE_CHECKING:
     from mrshc.comparison import Comparison, MethodFailedWarning, compare
+    from mrshc.enrichment import gene_set_enrichment
     from mrshc.estimators import (
         COSA,
         SHC,
@@ -48,6 +49,7 @@ __all__ = [
     "UnsupportedClustersWarning",
     "branch_significance",
     "compare",
+    "gene_set_enrichment",
     "refine_features",
     "sparse_components",
     "stability",
@@ -58,6 +60,7 @@ __all__ = [
 # matplotlib, which are slow to import.
 _NAMES_BY_MODULE = {
     "comparison": ("Comparison", "MethodFailedWarning", "compare"),
+    "enrichment": ("gene_set_enrichment",),
     "estimators.sparse_components": ("SparseComponents", "sparse_components"),
     "estimators": (
         *("COSA", "SHC", "HighVarianceHC", "MrSHC", "SparseKMeans"),

@@ -21,7 +21,7 @@ from mrshc.core.array_types import Float
 from mrshc.core.trees.tree import Tree, check_linkage
 from mrshc.utils.text_cleaning import guard_formula
 
-__all__ = ["TreeViewFiles", "gct", "newick", "treeview"]
+__all__ = ["TreeViewFiles", "gct", "newick", "rnk", "treeview"]
 
 # Names that may be written to Newick files without quotes. Names with underscores are not included,
 # since programs that read Newick files replace underscores in unquoted names by blanks.
@@ -247,6 +247,7 @@ def treeview(
     feature_tree: ArrayLike | None,
     sample_names: Sequence[Any],
     feature_names: Sequence[Any],
+    descriptions: Sequence[Any] | None = None,
 ) -> TreeViewFiles:
     r"""Return data and trees in the format of Cluster 3.0 [2]_ and Java TreeView [3]_.
 
@@ -267,7 +268,10 @@ def treeview(
     sample_names : sequence of length n_samples
         Names of the samples.
     feature_names : sequence of length n_features
-        Names of the features.
+        Names of the features, written to the column UNIQID.
+    descriptions : sequence of length n_features or None, default=None
+        Description of each feature, written to the column NAME, which Java TreeView shows next to
+        the heat map. An empty description is replaced by the name. If None, the names are written.
 
     Returns
     -------
@@ -277,8 +281,9 @@ def treeview(
     Raises
     ------
     ValueError
-        If the shape of X does not match the names, a tree is not valid, X contains infinite values,
-        or a height of the feature tree is not between 0 and 2.
+        If the shape of X does not match the names, there is not one description for each feature, a
+        tree is not valid, X contains infinite values, or a height of the feature tree is not
+        between 0 and 2.
 
     See Also
     --------
@@ -324,6 +329,13 @@ def treeview(
     values = _check_values(X, n=len(sample_names), p=len(feature_names))
     samples = _check_tree("sample_tree", sample_tree, n=values.shape[0])
     features = _check_tree("feature_tree", feature_tree, n=values.shape[1])
+    if descriptions is not None and len(descriptions) != len(feature_names):
+        raise ValueError(
+            f"descriptions must hold {len(feature_names)} entries, one for each feature, got "
+            f"{len(descriptions)}."
+        )
+    names = [guard_formula(_replace_whitespace(name)) for name in feature_names]
+    texts = names if descriptions is None else map(_format_description, descriptions)
     gtr = atr = None
     if features is not None:
         gtr = _format_merges(features, _feature_similarities(features), leaf_prefix="GENE")
@@ -335,11 +347,74 @@ def treeview(
             samples,
             features=features,
             sample_names=[guard_formula(_replace_whitespace(name)) for name in sample_names],
-            feature_names=[guard_formula(_replace_whitespace(name)) for name in feature_names],
+            feature_names=names,
+            descriptions=[text or name for text, name in zip(texts, names, strict=True)],
         ),
         gtr=gtr,
         atr=atr,
     )
+
+
+def rnk(features: Sequence[Any], scores: ArrayLike) -> str:
+    r"""Return a ranked list in RNK format, which GSEA [1]_, fgsea and similar programs can read.
+
+    Each line contains the name of a feature and its score, with a tab between them. The features
+    are in decreasing order of the score.
+
+    Parameters
+    ----------
+    features : sequence of length n_features
+        Unique names of the features.
+    scores : array-like of shape (n_features,)
+        Score of each feature, such as the effect sizes of markers for one cluster. Features with
+        the score NaN are left out. Infinite scores are replaced by the largest finite absolute
+        score, since other programs do not read them (by 1 if no score is finite and not zero).
+
+    Returns
+    -------
+    str
+        Text of the file, without a header. Names are written without changes, except that tabs and
+        line breaks are replaced by blanks: other programs compare them with the genes of their
+        sets.
+
+    Raises
+    ------
+    ValueError
+        If there is not one score for each feature.
+
+    See Also
+    --------
+    mrshc.gene_set_enrichment : Find gene sets that are over-represented among markers.
+
+    References
+    ----------
+    .. [1] Subramanian, A. and others (2005). Gene set enrichment analysis: a knowledge-based
+       approach for interpreting genome-wide expression profiles. Proceedings of the National
+       Academy of Sciences 102(43), 15545-15550. https://doi.org/10.1073/pnas.0506580102
+
+    Examples
+    --------
+    >>> from mrshc.exports import rnk
+    >>> rnk(["TP53", "MYC", "ACTB"], [-1.5, 2.25, float("nan")])
+    'MYC\t2.25\nTP53\t-1.5\n'
+    """
+    values = np.asarray(scores, dtype=np.float64)
+    if values.shape != (len(features),):
+        raise ValueError(
+            f"scores must have the shape {(len(features),)}, one for each feature, got "
+            f"{values.shape}."
+        )
+    largest = np.abs(values[np.isfinite(values)]).max(initial=0.0) or 1.0
+    values = np.clip(values, -largest, largest)  # NaN remains NaN
+    kept = np.flatnonzero(~np.isnan(values))
+    order = kept[np.argsort(-values[kept], kind="stable")]
+    return _join_lines(f"{_replace_whitespace(features[i])}\t{values[i]!s}" for i in order)
+
+
+def _format_description(text: Any) -> str:
+    """Return a description as text for a CDT file; missing descriptions are empty."""
+    is_missing = text is None or (isinstance(text, float) and np.isnan(text))
+    return "" if is_missing else guard_formula(_replace_whitespace(text))
 
 
 def _format_cdt(
@@ -349,6 +424,7 @@ def _format_cdt(
     features: Tree | None,
     sample_names: list[str],
     feature_names: list[str],
+    descriptions: list[str],
 ) -> str:
     """Return the text of a CDT file, with features in rows and samples in columns.
 
@@ -370,9 +446,9 @@ def _format_cdt(
     lines.append("\t".join(["EWEIGHT", *blank, *["1.000000"] * n]))
     for j in np.arange(p) if features is None else features.leaf_order:
         ids = [] if features is None else [f"GENE{j}X"]
-        name = feature_names[j]
+        names = [feature_names[j], descriptions[j]]
         cells = _format_numbers(values[columns, j], missing="")
-        lines.append("\t".join([*ids, name, name, "1.000000", *cells]))
+        lines.append("\t".join([*ids, *names, "1.000000", *cells]))
     return _join_lines(lines)
 
 

@@ -35,6 +35,7 @@ ALWAYS = {
     "markers.png",
     "report.html",
 }
+RANKED = {f"markers_cluster_{k}.rnk" for k in (1, 2, 3)}
 
 
 STEPS = "header\nstep\n"
@@ -68,7 +69,8 @@ def folder(tmp_path_factory):
 
 
 def test_all_files_are_there(folder):
-    assert {f.name for f in folder.iterdir()} == ALWAYS | {"splits.png", "loadings.png"}
+    pictures = {"splits.png", "loadings.png"}
+    assert {f.name for f in folder.iterdir()} == ALWAYS | pictures | RANKED
     assert {f.name for f in folder.iterdir()} <= outputs.output_file_names()
     assert not folder.with_name("result.partial").exists()
 
@@ -80,7 +82,10 @@ def test_all_files_are_there(folder):
 def test_other_methods_write_the_files_that_apply(tmp_path, method, n_features, more):
     write_outputs(run(method, n_features), tmp_path)
     lost = {"heatmap.gtr"} if n_features == 1 else set()
-    assert {f.name for f in tmp_path.iterdir()} == (ALWAYS - lost) | more
+    names = {f.name for f in tmp_path.iterdir()}
+    assert {name for name in names if not name.endswith(".rnk")} == (ALWAYS - lost) | more
+    k = load_result(tmp_path).n_clusters_
+    assert {f"markers_cluster_{i}.rnk" for i in range(1, k + 1)} <= names
     outputs.refuse_incomplete(tmp_path)
 
 

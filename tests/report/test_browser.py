@@ -8,6 +8,7 @@ import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ import pytest
 
 from mrshc.app import (
     ConfidenceSettings,
+    GeneSettings,
     compare_methods,
     comparison_json_content,
     fit,
@@ -23,9 +25,11 @@ from mrshc.app import (
 from mrshc.core.robust.outliers import winsorise
 from mrshc.core.trees.tree import Tree
 from mrshc.datasets import make_simulation_1
-from mrshc.io import Table
+from mrshc.io import GeneSets, Table
 from mrshc.plotting import standardised
 from mrshc.report import comparison_report, result_report
+from mrshc.report.branch_names import branch_name
+from mrshc.report.branch_table import branch_table
 from mrshc.utils.text_cleaning import guard_formula
 
 pytestmark = pytest.mark.slow
@@ -170,6 +174,26 @@ def assessed():
     return fit(plan)
 
 
+def with_genes():
+    """Return a result with hostile genes, links and gene sets."""
+    data = make_simulation_1(3, mu=2.0)
+    X, p = data.X[:, :120], 120
+    genes = [*HOSTILE, "A/B?c=1#d", None, *(f"GENE {j}" for j in range(p - len(HOSTILE) - 2))]
+    table = table_of(X, **{"class": [f"C{label + 1}" for label in data.labels]})
+    annotations = pd.DataFrame({"gene": genes, "title": "a title"}, index=table.feature_names)
+    sets = GeneSets(
+        genes={HOSTILE[0]: tuple(genes[:12]), "rest": tuple(g for g in genes[60:90])},
+        descriptions={HOSTILE[0]: HOSTILE[1], "rest": ""},
+        source=HOSTILE[2],
+        notes=("2 gene sets.",),
+    )
+    settings = GeneSettings(column="gene", url="https://example.org/x?q={gene}", sets=sets)
+    table = replace(table, feature_annotations=annotations.astype(object))
+    parameters = {"n_features_to_select": 40, "n_clusters": 3, "linkage": "ward"}
+    plan = make_plan(table, method="hmv", parameters=parameters, truth="class", genes=settings)
+    return fit(plan)
+
+
 RESULTS = {
     "simulated": simulated,
     "lymphoma": lymphoma,
@@ -180,6 +204,7 @@ RESULTS = {
     "scales": scales,
     "formulas": formulas,
     "assessed": assessed,
+    "genes": with_genes,
 }
 
 
@@ -487,7 +512,7 @@ def test_numbers_have_enough_digits_to_distinguish_samples(view):
     seen.page.mouse.move(*_pixel(seen, "heat", *place))
     tip = seen.page.locator("#tip")
     tip.wait_for(state="visible")
-    name, feature, value, _ = tip.inner_text().split("\n")
+    name, feature, _, value, _ = tip.inner_text().split("\n")
     assert feature == "g0"
     assert float(value.removeprefix("value ").replace(",", "")) == pytest.approx(
         result.selected.loc[name, "g0"], abs=0.01
@@ -591,7 +616,9 @@ def test_markers_of_a_cluster_or_a_split_can_be_chosen(visit):
         assert [row["feature"] for row in rows] == expected["feature"].tolist()
         for column in ("effect_size", "mean_inside", "mean_outside", "q_value", "n_inside"):
             assert [float(row[column]) for row in rows] == expected[column].tolist()
-        assert words[at].endswith(f": {len(expected)} markers")
+        n_up = int((expected["direction"] == "up").sum())
+        parts = f"({n_up} up, {len(expected) - n_up} down)"
+        assert words[at].endswith(f": {len(expected)} markers {parts}")
     choice.select_option("")
     assert len(seen.csv("markers")) == len(result.markers)
     feature = result.markers["feature"][0]
@@ -600,6 +627,79 @@ def test_markers_of_a_cluster_or_a_split_can_be_chosen(visit):
     assert set(seen.cells("markers", "feature")) == found
     seen.page.locator("#markers tbody tr").first.click()
     assert seen.page.locator("#features tr.highlighted th").inner_text() == feature
+
+
+def test_markers_are_separated_by_direction_and_have_descriptions(visit):
+    result, seen = visit("genes")
+    seen.page.locator("#contrast").select_option("0")
+    own = result.markers.query("contrast == 'cluster' and inside == '1'")
+    for direction in ("up", "down"):
+        seen.page.locator("#direction").select_option(direction)
+        expected = own[own["direction"] == direction]
+        assert len(expected)
+        rows = seen.csv("markers")
+        assert [row["feature"] for row in rows] == expected["feature"].tolist()
+        assert {row["title"] for row in rows} == {"a title"}
+        sizes = [abs(float(row["effect_size"])) for row in rows]
+        assert sizes == sorted(sizes, reverse=True)
+
+
+def test_names_of_features_link_to_their_genes(view):
+    result, seen = view("genes")
+    links = seen.js(
+        "[...document.querySelectorAll('#features tbody th a')].map(a => [a.textContent, a.href,"
+        " a.rel, a.target])"
+    )
+    genes = result.gene_names
+    shown = [name for name in result.features.index[:40] if genes[name] is not None]
+    assert [text for text, *_ in links] == shown
+    for text, address, rel, target in links:
+        parts = urlsplit(address)
+        assert (parts.scheme, parts.netloc, parts.path) == ("https", "example.org", "/x")
+        assert unquote(parts.query) == f"q={genes[text]}"
+        assert parts.fragment == ""
+        assert (rel, target) == ("noopener noreferrer", "_blank")
+    assert seen.page.locator("#markers tbody th a").count() > 0
+
+
+def test_gene_sets_of_a_cluster_and_direction_can_be_chosen(visit):
+    result, seen = visit("genes")
+    seen.page.locator("#gene-list").select_option("")
+    rows = seen.csv("gene_sets")
+    table = result.gene_sets
+    assert [row["gene_set"] for row in rows] == table["gene_set"].map(guard_formula).tolist()
+    assert [float(row["p_value"]) for row in rows] == table["p_value"].tolist()
+    assert [row["genes"] for row in rows] == table["genes"].map(guard_formula).tolist()
+    seen.page.locator("#gene-list").select_option("0")
+    own = table.query("cluster == 1 and direction == 'up'")
+    assert seen.cells("gene_sets", "n_common") == own["n_common"].astype(str).tolist()
+    linked = seen.page.locator("#gene_sets tbody tr").first.locator("a").all_inner_texts()
+    assert linked == own["genes"].iloc[0].split("; ")
+    text = seen.page.locator("#gene_sets").inner_text()
+    assert "they are not evidence for the clusters" in text
+
+
+def test_branches_are_named_by_clusters_classes_and_markers(view):
+    result, seen = view("genes")
+    names = seen.js("page.tree.children(page.tree.root).map(node => page.nodeTooltip(node))")
+    table = {row[0]: row for row in branch_table(result).rows}
+    for name in names:
+        first, *lines = name.split("\n")
+        branch, _, size = first.partition(": ")
+        row = table[branch]
+        assert size == f"{row[1]} samples"
+        assert lines[0] == f"class: {row[2]}"
+        assert (f"higher than in its sibling: {row[3]}" in lines) == bool(row[3])
+    assert seen.js("page.branchName(page.tree.root)") == "all clusters"
+    leaf = seen.js("page.branchName(0)")
+    assert leaf == f"part of cluster {result.labels_[0] + 1}"
+    seen.slide(5)
+    assert seen.js("page.branchName(page.tree.root)") == "all clusters"
+    sizes = seen.js("page.sizes")
+    node = seen.js("page.tree.children(page.tree.root)[0]")
+    members = seen.js(f"page.tree.members({node}).map(i => page.state.labels[i] + 1)")
+    expected = branch_name(sorted(set(members)), n_clusters=len(sizes))
+    assert seen.js(f"page.branchName({node})") == expected
 
 
 def test_number_of_markers_in_the_page_is_limited(made):
@@ -641,7 +741,7 @@ def test_the_tooltip_of_a_node_is_a_sentence_on_its_split(view):
         f"split into {sizes} samples: p < 0.001, significant (threshold {row['threshold']:.3g}); "
         f"support {100 * row['support']:.0f} %"
     )
-    assert seen.js("page.nodeTooltip(page.tree.root - 1)").split("\n")[2] == expected
+    assert expected in seen.js("page.nodeTooltip(page.tree.root - 1)").split("\n")
     # The sentence states if the tested split is not that of the tree.
     tested = result.branches[
         result.branches["p_value"].notna() & (result.branches["agreement"] < 1)
@@ -842,7 +942,8 @@ def test_tooltip_of_a_cell_shows_sample_feature_value_and_cluster(view):
     seen.page.mouse.move(*_pixel(seen, "heat", 5, 3))
     tip = seen.page.locator("#tip")
     tip.wait_for(state="visible")
-    name, of, value, cluster = tip.inner_text().split("\n")
+    name, of, locus, value, cluster = tip.inner_text().split("\n")
+    assert locus == f"locus: {result.features.loc[of, 'locus']}"
     assert (name, of) == (result.samples.index[sample], feature)
     assert float(value.removeprefix("value ")) == pytest.approx(
         result.selected.loc[name, feature], rel=1e-3

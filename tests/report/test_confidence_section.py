@@ -59,7 +59,8 @@ def plain():
 
 def test_results_without_analyses_have_no_section(plain):
     assert confidence_section(plain) is None
-    assert result_data(plain)["branches"] == {"support": None, "tests": None}
+    branches = result_data(plain)["branches"]
+    assert (branches["support"], branches["tests"]) == (None, None)
     assert clusters_note(plain) == ""
     html = result_report(plain)
     assert "How sure are these clusters?" not in html
@@ -81,7 +82,8 @@ def test_tables_and_sentences_of_separated_groups(separated):
     section = confidence_section(separated)
     root, *_ = section.splits.rows
     sizes = separated.about["cluster_sizes"]
-    assert root == ["30", f"{sizes[0]} and {sizes[1]}", "< 0.001", "0.05", "yes", "1.00", ""]
+    expected = ["30", f"{sizes[0]} and {sizes[1]}", "< 0.001", "0.05", "yes", "1.00", ""]
+    assert root == ["all clusters", *expected]
     jaccard = separated.about["stability"]["cluster_jaccard"]
     assert section.clusters.rows == [
         [k + 1, str(sizes[k]), f"{jaccard[k]:.2f}", jaccard_reading(jaccard[k])] for k in range(2)
@@ -107,8 +109,8 @@ def test_the_agreement_of_the_tested_split_is_shown(separated):
     tested = separated.branches[separated.branches["p_value"].notna()]
     expected = ["" if pd.isna(value) else f"{value:.2f}" for value in tested["agreement"]]
     section = confidence_section(separated)
-    assert section.splits.headings[5] == "agreement"
-    assert [row[5] for row in section.splits.rows] == expected
+    assert section.splits.headings[6] == "agreement"
+    assert [row[6] for row in section.splits.rows] == expected
     assert "adjusted Rand index" in section.significance[-1]
     data = [test["agreement"] for test in result_data(separated)["branches"]["tests"]]
     assert data == [None if pd.isna(value) else value for value in tested["agreement"]]

@@ -4,6 +4,7 @@ The module :mod:`~mrshc.app.plan` checks the request and prepares the data, and
 :mod:`~mrshc.app.plan_execution` fits the method. :mod:`~mrshc.app.result_building` builds the
 tables and the description of the result, and :mod:`~mrshc.app.messages` summarises the result in
 sentences. :mod:`~mrshc.app.confidence` computes significance and stability.
+:mod:`~mrshc.app.genes` compares markers with gene sets.
 :mod:`~mrshc.app.output_folder` writes the files.
 """
 
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mrshc.app.confidence import Confidence, ConfidenceSettings
     from mrshc.app.execution_backends import LOCAL_BACKEND, ExecutionBackend, open_backend
+    from mrshc.app.genes import GeneSettings
     from mrshc.app.messages import (
         comparison_notes,
         confidence_warnings,
@@ -37,6 +39,7 @@ __all__ = [
     "Confidence",
     "ConfidenceSettings",
     "ExecutionBackend",
+    "GeneSettings",
     "Plan",
     "assess_confidence",
     "compare_methods",
@@ -60,6 +63,7 @@ __all__ = [
 _NAMES_BY_MODULE = {
     "confidence": ("Confidence", "ConfidenceSettings"),
     "execution_backends": ("LOCAL_BACKEND", "ExecutionBackend", "open_backend"),
+    "genes": ("GeneSettings",),
     "messages": (
         *("comparison_notes", "confidence_warnings", "preprocessing_summary", "result_summary"),
     ),

@@ -11,6 +11,7 @@ from mrshc.io.table import missing_values_message
 from mrshc.metrics import CER_DEFINITION
 from mrshc.preprocessing import ObservedFilter
 from mrshc.report.confidence_sentences import confidence_sentences, significance_sentence
+from mrshc.report.gene_sets_section import result_sentence as gene_sets_sentence
 from mrshc.report.sentences import (
     advice_sentence,
     associated_tree_sentence,
@@ -124,7 +125,7 @@ def result_summary(result: Result) -> list[str]:
         sizes = ", ".join(f"{cluster} ({size})" for cluster, size in numbered)
         sentences.append(f"Clusters (samples): {sizes}.")
     sentences += confidence_sentences(result)
-    sentences.append(top_features_sentence(result))
+    sentences += [top_features_sentence(result), gene_sets_sentence(result) or None]
     if scores := about["scores"]:
         sentences.append(
             f"Against {scores['truth']!r}: classification error rate {scores['cer']:.3f} "

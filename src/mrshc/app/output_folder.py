@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from mrshc import plotting
@@ -32,7 +33,7 @@ from mrshc.app.plan import Plan
 from mrshc.app.result_building import comparison_json_content
 from mrshc.comparison import Comparison, convert_counts_to_integers
 from mrshc.errors import UserError
-from mrshc.exports import newick, treeview
+from mrshc.exports import newick, rnk, treeview
 from mrshc.io.comparison_file_version import COMPARISON_FILE, COMPARISON_FORMAT
 from mrshc.io.result import (
     CHECKED_TABLES,
@@ -57,6 +58,9 @@ _RESULT_FILES = {
     *(RESULT_FILE, *CHECKED_TABLES, *OPTIONAL_TABLES, "search.csv"),
     *("tree.nwk", "heatmap.cdt", "heatmap.gtr", "heatmap.atr", REPORT),
 }
+# Ranked lists are written for at most this many clusters, so that the names of all files that a run
+# may write are known. Results with more clusters have no use for lists of single clusters.
+_MAX_RANKED_CLUSTERS = 1000
 _COMPARISON_FILES = {
     *(COMPARISON_FILE, "scores.csv", "dendrograms.svg", "dendrograms.png", REPORT),
 }
@@ -228,7 +232,13 @@ def _refuse_unless_replaceable(out: Path, *, about_file: str, overwrite: bool) -
 def output_file_names() -> set[str]:
     """Return the names of all files that a run may write to the output folder."""
     pictures = {file for picture in PICTURES.values() for file in picture.files}
-    return _RESULT_FILES | _COMPARISON_FILES | pictures
+    ranked = map(_ranked_list_name, range(1, _MAX_RANKED_CLUSTERS + 1))
+    return _RESULT_FILES | _COMPARISON_FILES | pictures | {*ranked}
+
+
+def _ranked_list_name(cluster: int) -> str:
+    """Return the name of the file with the ranked features of a cluster, counted from 1."""
+    return f"markers_cluster_{cluster}.rnk"
 
 
 def _refuse_foreign_files_in_work(work: Path) -> None:
@@ -293,6 +303,7 @@ def refuse_incomplete(out: Path) -> None:
     pictures = _applicable_pictures(result).values()
     expected = _RESULT_FILES - {*OPTIONAL_TABLES} | {*table_names(result.about)}
     expected |= {file for picture in pictures for file in picture.files}
+    expected |= {*_ranked_lists(result)}
     if features_for_heatmap(result).shape[1] < 2:  # a tree needs at least two features
         expected.remove("heatmap.gtr")
     if absent := sorted(name for name in expected if not (out / name).is_file()):
@@ -372,7 +383,11 @@ def write_outputs(
 
 
 def _write_exports(result: Result, folder: Path) -> None:
-    """Write the tree as a Newick file, and the heat map as files for Java TreeView."""
+    """Write the tree, the heat map and ranked lists of features in the formats of other programs.
+
+    The tree is written as a Newick file, the heat map as files for Java TreeView, and the ranked
+    lists as RNK files.
+    """
     names = list(result.samples.index)
     tree = newick(result.linkage_matrix_, names, support=_branch_support(result))
     (folder / "tree.nwk").write_text(tree + "\n", encoding="utf-8")
@@ -387,12 +402,47 @@ def _write_exports(result: Result, folder: Path) -> None:
         feature_tree=feature_tree,
         sample_names=names,
         feature_names=list(shown.columns),
+        descriptions=_feature_descriptions(result, shown.columns),
     )
+    for name, content in _ranked_lists(result).items():
+        (folder / name).write_text(content, encoding="utf-8")
     # There is no tree of features (gtr) if the heat map shows only one feature.
     for suffix in ("cdt", "gtr", "atr"):
         content = getattr(files, suffix)
         if content is not None:
             (folder / f"heatmap.{suffix}").write_text(content, encoding="utf-8")
+
+
+def _feature_descriptions(result: Result, names: Any) -> list[str] | None:
+    """Return the names of features, followed by their annotations; None without annotations."""
+    annotations = result.feature_annotations.loc[names]
+    if annotations.shape[1] == 0:
+        return None
+    return [
+        ", ".join([str(name), *(str(value) for value in row if not pd.isna(value))])
+        for name, row in zip(names, annotations.to_numpy(dtype=object), strict=True)
+    ]
+
+
+def _ranked_lists(result: Result) -> dict[str, str]:
+    """Return the contents of the RNK files of a result by file name.
+
+    Each file contains the scores of all tested features for one cluster. If the features have a
+    column of genes, the file contains genes. Of several features of a gene, the one with the
+    largest absolute score is used, since enrichment programs accept each gene only once.
+    """
+    if result.n_clusters_ > _MAX_RANKED_CLUSTERS:
+        return {}
+    scores = [f"score_cluster_{k}" for k in range(1, result.n_clusters_ + 1)]
+    genes, files = result.gene_names, {}
+    for k, title in enumerate(scores if result.n_clusters_ > 1 else [], start=1):
+        column = result.features[title]
+        if result.genes["column"] is not None:
+            order = column.abs().sort_values(ascending=False, kind="stable").index
+            best = genes.loc[order].dropna().drop_duplicates()
+            column = column.loc[best.index].set_axis(best.to_numpy())
+        files[_ranked_list_name(k)] = rnk(list(column.index), column.to_numpy())
+    return files
 
 
 def _branch_support(result: Result) -> NDArray[np.float64] | None:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from mrshc.app.confidence import ConfidenceSettings
 from mrshc.app.execution_backends import LOCAL_BACKEND, ExecutionBackend
+from mrshc.app.genes import GeneSettings
 from mrshc.core.array_types import Index
 from mrshc.core.data.array_matrix import ArrayMatrix
 from mrshc.core.data.data_matrix import DataMatrix
@@ -70,6 +71,8 @@ class Plan:
         Command line that repeats the run.
     confidence : ConfidenceSettings
         Analyses of significance and stability that follow the fit.
+    genes : GeneSettings
+        Column of genes, links and gene sets.
     concerns : tuple of str, default=()
         Sentences on data that should be transformed before they are clustered.
     """
@@ -87,6 +90,7 @@ class Plan:
     truth: str | None
     command: str
     confidence: ConfidenceSettings
+    genes: GeneSettings
     concerns: tuple[str, ...] = ()
 
     @property
@@ -125,11 +129,12 @@ class Plan:
         """Hash that identifies the result of the plan.
 
         The hash includes the preprocessed data, the names and annotations of samples and features,
-        the method with its parameters, the analyses that follow the fit, and the version of mrshc.
+        the method with its parameters, the analyses that follow the fit, the settings that concern
+        genes, and the version of mrshc.
         """
         parts = [self.matrix.fingerprint(), self.method, str(self.n_clusters), str(self.truth)]
         parts += [str(sorted(self.parameters.items())), version("mrshc")]
-        parts += self.confidence.identity
+        parts += [*self.confidence.identity, *self.genes.identity]
         parts += [*map(str, self.table.sample_names), *map(str, self.feature_names)]
         parts += [self.table.sample_annotations.to_csv(), self.table.feature_annotations.to_csv()]
         # Names may contain surrogate characters, which stand for bytes that are not valid text.
@@ -146,6 +151,7 @@ def make_plan(
     command: str = "",
     backend: ExecutionBackend = LOCAL_BACKEND,
     confidence: ConfidenceSettings | None = None,
+    genes: GeneSettings | None = None,
     reports_scale: bool = True,
 ) -> Plan:
     """Return the plan of a run, with the preprocessed data and the unfitted estimator.
@@ -174,6 +180,8 @@ def make_plan(
     confidence : ConfidenceSettings or None, default=None
         Analyses of significance and stability that follow the fit; None for no analyses. They need
         the data in memory.
+    genes : GeneSettings or None, default=None
+        Column of genes, links and gene sets; None for none of them. They do not affect the fit.
     reports_scale : bool, default=True
         Whether the plan states a concern if the table contains counts or raw intensities and no
         step takes logarithms.
@@ -209,6 +217,8 @@ def make_plan(
         _refuse_in_memory_analyses(analyses)
     estimator = _make_estimator(chosen_method, given, n_features=kept.size)
     analyses.check(estimator)
+    gene_settings = GeneSettings() if genes is None else genes
+    gene_settings.check(table, kept)
     # The candidate numbers of features are checked now, since `fit` checks them only after files
     # have been written.
     if "n_features_to_select" in given:
@@ -233,6 +243,7 @@ def make_plan(
         truth=truth,
         command=command,
         confidence=analyses,
+        genes=gene_settings,
         concerns=_scale_concerns(table, steps) if reports_scale else (),
     )
 

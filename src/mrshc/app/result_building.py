@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mrshc.app.confidence import FRACTION, Confidence
+from mrshc.app.genes import gene_set_table
 from mrshc.app.messages import comparison_notes, out_of_core_notes
 from mrshc.app.plan import Plan
 from mrshc.comparison import Comparison, agreement_scores, convert_counts_to_integers
@@ -34,6 +35,14 @@ _MAX_CLUSTERS = 10
 # Kind of an annotation for each `kind` of its numpy dtype. Annotations with any other dtype have
 # the kind "text".
 _KIND_BY_DTYPE = {"f": "number", "i": "whole"}
+# Ratio of a standard deviation and a difference of means that is due to rounding errors. The value
+# is not tuned: it is well above the rounding error of a mean and well below any real ratio.
+_ROUNDING = 1e-12
+# Columns of the table of markers, except the annotations of the features.
+_MARKER_COLUMNS = (
+    *("contrast", "node", "inside", "outside", "n_inside", "n_outside", "feature"),
+    *("selected", "mean_inside", "mean_outside", "effect_size", "p_value", "q_value", "direction"),
+)
 
 
 def build_result(
@@ -71,7 +80,18 @@ def build_result(
         "samples": _annotation_kinds(samples, skip=n_own),
         "features": _annotation_kinds(features, skip=0)[: plan.table.feature_annotations.shape[1]],
     }
-    markers = _marker_table(plan, model, labels)
+    # The titles of the annotations are those of the table of features, which may have been changed.
+    annotations_of_features = features.iloc[:, : plan.table.feature_annotations.shape[1]]
+    markers = _marker_table(plan, model, labels, annotations=annotations_of_features)
+    gene_sets = None
+    if plan.genes.is_given:
+        renamed = dict(zip(plan.table.feature_annotations, annotations_of_features, strict=True))
+        column = None if plan.genes.column is None else renamed[plan.genes.column]
+        about["genes"] = {"column": column, "url": plan.genes.url, "sets": None}
+        if plan.genes.sets is not None:
+            gene_sets, about["genes"]["sets"] = gene_set_table(
+                plan.genes, markers, features=features, column=column
+            )
     about["n_rows"] = {"features": len(features), "markers": len(markers)}
     return Result(
         about=about,
@@ -98,6 +118,7 @@ def build_result(
         linkage_matrix_=model.linkage_matrix_,
         branches=_branch_table(model.linkage_matrix_, confidence),
         consensus=None if confidence.stability is None else confidence.stability.consensus,
+        gene_sets=gene_sets,
     )
 
 
@@ -153,13 +174,13 @@ def _feature_table(
     """Return a table with one row for each feature of the fit, in the order of the data.
 
     The columns include annotations, effect sizes, q-values (if features were tested for
-    association), selection frequencies (if the stability was computed), loadings, and cluster
-    means.
+    association), selection frequencies (if the stability was computed), loadings, cluster means,
+    and scores of the clusters.
     """
     p = plan.kept_features.size
     annotations = plan.table.feature_annotations.iloc[plan.kept_features]
     loadings = _loadings(model, n_features=p)
-    means, effect = _cluster_means_and_effects(plan, model, labels)
+    means, effect, scores = _cluster_statistics(plan, model, labels)
     columns: dict[str, Any] = {
         "position": np.arange(1, p + 1),
         "selected": model.get_support(),
@@ -172,8 +193,10 @@ def _feature_table(
         columns["selection_frequency"] = confidence.stability.feature_frequency
     columns |= {f"loading_{k}": row for k, row in enumerate(loadings, start=1)}
     columns |= {f"mean_cluster_{k}": row for k, row in enumerate(means, start=1)}
-    # No annotation may have this title even if the stability was not computed; see `_sample_table`.
-    reserved = dict.fromkeys(["feature", *columns, "selection_frequency"])
+    columns |= {f"score_cluster_{k}": row for k, row in enumerate(scores, start=1)}
+    # No annotation may have the title of a column of the table of markers, which contains the
+    # annotations, too, or of a column that depends on the analyses; see `_sample_table`.
+    reserved = dict.fromkeys(["feature", *columns, "selection_frequency", *_MARKER_COLUMNS])
     titles = _annotation_titles(annotations, reserved=list(reserved))
     own = pd.DataFrame(columns, index=pd.Index(plan.feature_names, name="feature", dtype=object))
     renamed = annotations.set_axis(titles, axis=1).set_axis(own.index, axis=0)
@@ -192,13 +215,14 @@ def _loadings(model: Any, *, n_features: int) -> NDArray[np.float64]:
     return np.empty((0, n_features))
 
 
-def _cluster_means_and_effects(
+def _cluster_statistics(
     plan: Plan, model: Any, labels: NDArray[np.intp]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return cluster means and effect sizes of all features, computed without outlying samples.
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return cluster means, effect sizes and scores of all features, without outlying samples.
 
     The effect size of a feature is the sum of squares between clusters, divided by the total sum of
-    squares.
+    squares. The score of a feature for a cluster is the difference between the mean of the cluster
+    and that of all other samples, divided by the pooled standard deviation within the two groups.
 
     Returns
     -------
@@ -206,18 +230,27 @@ def _cluster_means_and_effects(
         Mean of each feature in each cluster.
     effects : ndarray of shape (n_features,)
         Effect size of each feature; NaN for constant features, or if there is only one cluster.
+    scores : ndarray of shape (n_clusters, n_features)
+        Score of each feature for each cluster; NaN for constant features, and infinite if the
+        feature varies only between the two groups. If there is only one cluster, there are no rows.
     """
     data = model.data_of_fit(plan.data)
     usual = np.delete(np.arange(len(labels)), getattr(model, "outlier_samples_", []))
-    function = partial(_block_means_and_effects, labels=labels[usual])
-    means, effects = zip(*data.select_samples(usual).map_blocks(function), strict=True)
-    return np.concatenate(means, axis=1), np.concatenate(effects)
+    n_clusters = int(labels.max()) + 1
+    function = partial(_block_statistics, labels=labels[usual], n_clusters=n_clusters)
+    blocks = data.select_samples(usual).map_blocks(function)
+    means, effects, scores = zip(*blocks, strict=True)
+    return (
+        np.concatenate(means, axis=1),
+        np.concatenate(effects),
+        np.concatenate(scores, axis=1)[: n_clusters if n_clusters > 1 else 0],
+    )
 
 
-def _block_means_and_effects(
-    block: Any, _: int, __: Any, *, labels: NDArray[np.intp]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return cluster means and effect sizes of a block of features.
+def _block_statistics(
+    block: Any, _: int, __: Any, *, labels: NDArray[np.intp], n_clusters: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return cluster means, effect sizes and scores of a block of features.
 
     This function is passed to `map_blocks`. `labels` contains the cluster of each row of the block.
     """
@@ -226,22 +259,57 @@ def _block_means_and_effects(
         # If a cluster has no observed value of a feature, the mean is NaN. The warning that numpy
         # then issues is not needed.
         warnings.simplefilter("ignore", RuntimeWarning)
-        groups = [X[labels == k] for k in range(labels.max() + 1)]
+        groups = [X[labels == k] for k in range(n_clusters)]
         means = np.array([np.nanmean(group, axis=0, dtype=np.float64) for group in groups])
         centre = np.nanmean(X, axis=0, dtype=np.float64)
     # Missing values are excluded from the means and from the sums of squares.
     counts = np.array([np.sum(~np.isnan(group), axis=0) for group in groups])
     between = np.nansum(counts * (means - centre) ** 2, axis=0)
-    total = np.zeros(X.shape[1])
+    total, within = np.zeros(X.shape[1]), np.zeros((n_clusters, X.shape[1]))
     # Rows are added one at a time, since the squared differences of all rows would need as much
     # memory as the block.
-    for row in X:
+    for row, label in zip(X, labels, strict=True):
         total += np.nan_to_num((row - centre) ** 2)
+        within[label] += np.nan_to_num((row - means[label]) ** 2)
     # The effect size is undefined for a constant feature, and for all features if there is only one
-    # cluster.
-    varies = (total > 0) & (len(groups) > 1)
+    # cluster. The sums of squares of a constant feature may differ from zero by rounding.
+    is_constant = np.sum(np.fmax.reduce(X, axis=0) == X, axis=0) == counts.sum(axis=0)
+    varies = (total > 0) & ~is_constant & (n_clusters > 1)
     effect = np.divide(between, total, out=np.full(X.shape[1], np.nan), where=varies)
-    return means, np.minimum(effect, 1.0)  # rounding may give a value slightly above 1
+    scores = np.where(is_constant, np.nan, _cluster_scores(means, within, counts=counts))
+    # Rounding may give an effect size slightly above 1.
+    return means, np.minimum(effect, 1.0), scores
+
+
+def _cluster_scores(
+    means: NDArray[np.float64], within: NDArray[np.float64], *, counts: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """Return the score of each feature for each cluster, compared with all other samples.
+
+    The arrays have the shape (n_clusters, n_features): the means, the sums of squared deviations
+    from them, and the numbers of observed values. The scores are described in
+    `_cluster_statistics`.
+    """
+    observed = np.nan_to_num(means)
+    scores = np.full(means.shape, np.nan)
+    for k in range(len(means)):
+        others = np.delete(np.arange(len(means)), k)
+        n_others = counts[others].sum(axis=0)
+        sums = (counts[others] * observed[others]).sum(axis=0)
+        mean_others = sums / np.maximum(n_others, 1)
+        # The deviations from the mean of all other samples are those within the other clusters
+        # and those of the means of the other clusters.
+        squares = within[k] + within[others].sum(axis=0)
+        squares += (counts[others] * (observed[others] - mean_others) ** 2).sum(axis=0)
+        # Two degrees of freedom are subtracted because two means are estimated.
+        pooled = np.sqrt(squares / np.maximum(counts[k] + n_others - 2, 1))
+        difference = means[k] - mean_others
+        # A smaller ratio is due to rounding: the feature does not vary within the two groups.
+        pooled[pooled <= _ROUNDING * np.abs(difference)] = 0.0
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            score = difference / pooled
+        scores[k] = np.where((counts[k] > 0) & (n_others > 0), score, np.nan)
+    return scores
 
 
 def _sample_table(
@@ -337,12 +405,14 @@ def _annotation_titles(annotations: pd.DataFrame, *, reserved: list[str]) -> lis
     return clean_unique_names(titles, "annotation")[len(reserved) :]
 
 
-def _marker_table(plan: Plan, model: Any, labels: NDArray[np.intp]) -> pd.DataFrame:
+def _marker_table(
+    plan: Plan, model: Any, labels: NDArray[np.intp], *, annotations: pd.DataFrame
+) -> pd.DataFrame:
     """Return a table of markers.
 
     A marker is a feature that differs between one cluster and all other samples, or between the two
-    branches of a split. The table contains the names of the features and the numbers of the
-    clusters, which start at 1.
+    branches of a split. The table contains the names and the annotations of the features, the
+    numbers of the clusters, which start at 1, and the direction of the difference.
     """
     # If the model has `labels_`, markers are computed for these clusters, which need not be a cut
     # of the tree. For other models, the tree is cut into k clusters.
@@ -353,8 +423,17 @@ def _marker_table(plan: Plan, model: Any, labels: NDArray[np.intp]) -> pd.DataFr
             ", ".join(str(int(cluster) + 1) for cluster in text.split(", "))
             for text in markers[side]
         ]
-    names = plan.feature_names[markers["feature"].to_numpy(dtype=np.intp)]
-    return markers.assign(feature=names).drop(columns="name")
+    positions = markers["feature"].to_numpy(dtype=np.intp)
+    difference = np.sign(markers["mean_inside"] - markers["mean_outside"]).to_numpy()
+    own = markers.assign(
+        feature=plan.feature_names[positions],
+        direction=np.array(["none", "up", "down"], dtype=object)[difference.astype(np.intp)],
+    )
+    described = annotations.iloc[positions].reset_index(drop=True)
+    # The annotations follow the name of the feature.
+    return pd.concat([own, described], axis=1)[
+        [*_MARKER_COLUMNS[:7], *described.columns, *_MARKER_COLUMNS[7:]]
+    ]
 
 
 def _annotation_kinds(frame: pd.DataFrame, *, skip: int) -> list[dict[str, str]]:

@@ -1,4 +1,4 @@
-"""Functions that read tables of samples and features, and load clustering results."""
+"""Functions that read tables and gene sets, and load clustering results."""
 
 from __future__ import annotations
 
@@ -6,24 +6,28 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mrshc.io.gene_sets import GeneSets, read_gene_sets
     from mrshc.io.result import Result, ResultError, load_result
     from mrshc.io.streams import TableError
     from mrshc.io.table import Table
     from mrshc.io.table_reading import can_read_in_blocks, read_table
 
 __all__ = [
+    "GeneSets",
     "Result",
     "ResultError",
     "Table",
     "TableError",
     "can_read_in_blocks",
     "load_result",
+    "read_gene_sets",
     "read_table",
 ]
 
 # Each name is imported when it is first used. The command-line help needs only the list of table
 # formats, so it should not load pandas and the other libraries that results need.
 _NAMES_OF_MODULES = {
+    "gene_sets": ("GeneSets", "read_gene_sets"),
     "result": ("Result", "ResultError", "load_result"),
     "streams": ("TableError",),
     "table": ("Table",),

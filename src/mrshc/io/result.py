@@ -17,15 +17,18 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mrshc.core.selection import SelectionRule, find_rule
+from mrshc.enrichment import gene_name
 from mrshc.errors import UserError
 from mrshc.exports import gct
 from mrshc.io.result_table_checks import (
     BRANCHES_FILE,
     CONSENSUS_FILE,
+    GENE_SETS_FILE,
     LINKAGE_COLUMNS,
     check_about,
     has_branches,
     has_consensus,
+    has_gene_sets,
     prefix_file_name,
     read_tables,
 )
@@ -36,7 +39,7 @@ from mrshc.utils.text_cleaning import guard_formula
 FORMAT = "mrshc result"
 # This number must be increased when the meaning of a file changes. Results in other versions of the
 # format cannot be loaded.
-FORMAT_VERSION = 5
+FORMAT_VERSION = 6
 
 RESULT_FILE = "result.json"
 SCHEMA = Path(__file__).with_name("result.schema.json")
@@ -45,9 +48,9 @@ CHECKED_TABLES = (
     *("clusters.csv", "features.csv", "linkage.csv", "markers.csv", "selected.gct"),
     "silhouettes.csv",
 )
-# Tables that a result has only if the significance of its branches or its stability was computed.
-# They are read and checked like the other tables.
-OPTIONAL_TABLES = (BRANCHES_FILE, CONSENSUS_FILE)
+# Tables that a result has only if the significance of its branches, its stability or the
+# over-representation of gene sets was computed. They are read and checked like the other tables.
+OPTIONAL_TABLES = (BRANCHES_FILE, CONSENSUS_FILE, GENE_SETS_FILE)
 # Silhouettes are stored for cuts into at most this many clusters, since plots do not have more than
 # this many colours that are easy to distinguish.
 MAX_CUTS = 20
@@ -99,7 +102,11 @@ class Result:
         significant node). The index contains the names of the samples.
     features : DataFrame of shape (n_features, n_columns)
         One row for each feature. The columns are the annotations, the position in the data, whether
-        the feature is selected, the effect size, the loadings, and the means in the clusters. With
+        the feature is selected, the effect size, the loadings, and the means in the clusters. If
+        there are several clusters, the scores ("score_cluster_1" and so on) are the difference
+        between the mean of the cluster and that of all other samples, divided by the pooled
+        standard deviation within these two groups: the `effect_size` of the markers, here for all
+        features. A score is infinite if the feature does not vary within the groups. With
         refinement or `selection="association"`, there are also q-values and a column that states
         whether the feature is associated with the clusters. If the stability was computed,
         "selection_frequency" is the share of the subsamples in which the feature was selected. The
@@ -110,9 +117,12 @@ class Result:
     silhouettes : DataFrame of shape (n_samples, n_cuts)
         Silhouette widths of the samples for cuts of the tree into 2, 3, ... clusters (at most 20),
         in columns cut_2, cut_3, ...
-    markers : DataFrame of shape (n_markers, 13)
+    markers : DataFrame of shape (n_markers, n_columns)
         Features that differ, with a q-value of at most 0.05, between a cluster and all other
-        samples or between the two branches of a split. Clusters are counted from 1.
+        samples or between the two branches of a split. The columns are those of the method
+        `markers` of the estimators, the annotations of the feature, and "direction", which is "up"
+        if the mean is higher inside than outside, "down" if it is lower, and "none" if both means
+        are equal. Clusters are counted from 1.
     linkage_matrix_ : ndarray of shape (n_samples - 1, 4)
         The tree, in the format of `scipy.cluster.hierarchy.linkage`.
     branches : DataFrame of shape (n_samples - 1, n_columns) or None, default=None
@@ -126,6 +136,9 @@ class Result:
     consensus : ndarray of shape (n_samples, n_samples) or None, default=None
         The `consensus` of :func:`mrshc.stability`, in the order of `samples`; None if the stability
         was not computed.
+    gene_sets : DataFrame or None, default=None
+        The table of :func:`mrshc.gene_set_enrichment`, with clusters counted from 1; None if no
+        gene sets were given.
 
     See Also
     --------
@@ -150,6 +163,27 @@ class Result:
     linkage_matrix_: NDArray[np.float64]
     branches: pd.DataFrame | None = None
     consensus: NDArray[np.float64] | None = None
+    gene_sets: pd.DataFrame | None = None
+
+    @property
+    def genes(self) -> dict[str, Any]:
+        """Settings that concern genes: "column", "url" and "sets", each of which may be None.
+
+        "column" is the annotation of the features that contains their genes, "url" the template of
+        a web address for each gene, and "sets" describes the gene sets that were given.
+        """
+        value: dict[str, Any] = self.about.get("genes", {"column": None, "url": None, "sets": None})
+        return value
+
+    @property
+    def gene_names(self) -> pd.Series:
+        """Gene of each feature, in the order of `features`; None for features without a gene.
+
+        The genes are the names of the features unless an annotation with the genes was given.
+        """
+        column = self.genes["column"]
+        values = self.features.index if column is None else self.features[column]
+        return pd.Series([gene_name(v) for v in values], index=self.features.index, dtype=object)
 
     @property
     def significance(self) -> dict[str, Any] | None:
@@ -286,6 +320,11 @@ class Result:
         return self.samples[[entry["name"] for entry in self.about["annotations"]["samples"]]]
 
     @property
+    def feature_annotations(self) -> pd.DataFrame:
+        """Annotations of the features, such as descriptions; (n_features, n_annotations)."""
+        return self.features[[entry["name"] for entry in self.about["annotations"]["features"]]]
+
+    @property
     def caveats(self) -> list[str]:
         """Warnings about properties of the result that limit the interpretation of the clusters."""
         sentences = list(self.about["warnings"])
@@ -381,6 +420,8 @@ def write_result(result: Result, folder: Path) -> None:
         names = result.samples.index
         consensus = pd.DataFrame(result.consensus, index=names, columns=names)
         _write_csv(consensus, folder / CONSENSUS_FILE, index_label="sample")
+    if result.gene_sets is not None:
+        _write_csv(result.gene_sets, folder / GENE_SETS_FILE)
     # result.json is written last, since it contains the checksums of the other files.
     about = {
         **result.about,
@@ -393,7 +434,7 @@ def write_result(result: Result, folder: Path) -> None:
 
 def table_names(about: dict[str, Any]) -> tuple[str, ...]:
     """Return the names of the tables of a result, given the content of its result.json."""
-    is_present = (has_branches(about), has_consensus(about))
+    is_present = (has_branches(about), has_consensus(about), has_gene_sets(about))
     return CHECKED_TABLES + tuple(
         name for name, present in zip(OPTIONAL_TABLES, is_present, strict=True) if present
     )
@@ -447,7 +488,7 @@ def _guard_formulas(table: pd.DataFrame) -> pd.DataFrame:
 def _format_selected(result: Result) -> str:
     """Return the selected features and their annotations as text in GCT format."""
     features = result.features.loc[result.selected.columns]
-    titles = [entry["name"] for entry in result.about["annotations"]["features"]]
+    titles = list(result.feature_annotations)
     # This column exists only if the stability was computed.
     frequency = [name for name in ("selection_frequency",) if result.stability is not None]
     annotations = features[[*titles, "effect_size", *frequency, *result.loadings.columns]]
@@ -524,6 +565,7 @@ def load_result(folder: str | os.PathLike[str]) -> Result:
         linkage_matrix_=tables.linkage_matrix,
         branches=tables.branches,
         consensus=tables.consensus,
+        gene_sets=tables.gene_sets,
     )
 
 

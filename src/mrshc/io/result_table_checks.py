@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from mrshc.core.selection import find_rule
 from mrshc.core.trees.tree import check_linkage
+from mrshc.enrichment import DIRECTIONS
 from mrshc.exports import format_gct_cell
 from mrshc.io.formats.gct import read_gct
 from mrshc.io.saved_file_reading import (
@@ -35,11 +36,13 @@ from mrshc.io.saved_file_reading import (
 from mrshc.io.streams import FlawError
 from mrshc.methods import METHODS
 from mrshc.utils.text_cleaning import unguard_formula
+from mrshc.utils.url_templates import find_template_flaw
 
 About = dict[str, Any]  # the content of result.json
 Columns = dict[str, NDArray[Any]]  # columns of a table by title, each of shape (n_rows,)
 
 BRANCHES_FILE, CONSENSUS_FILE = "branches.csv", "consensus.csv.gz"
+GENE_SETS_FILE = "gene_sets.csv"
 LINKAGE_COLUMNS = ("left", "right", "height", "size")
 # A list of cluster numbers, such as "1, 3". Numbers of up to 18 digits fit into 64 bits.
 _CLUSTER_LIST = re.compile(r"[1-9][0-9]{0,17}(, [1-9][0-9]{0,17})*")
@@ -81,6 +84,7 @@ class ResultTables:
     linkage_matrix: NDArray[np.float64]
     branches: pd.DataFrame | None
     consensus: NDArray[np.float64] | None
+    gene_sets: pd.DataFrame | None
 
 
 def has_branches(about: About) -> bool:
@@ -91,6 +95,11 @@ def has_branches(about: About) -> bool:
 def has_consensus(about: About) -> bool:
     """Return whether a result has a consensus matrix, given the content of its result.json."""
     return "stability" in about
+
+
+def has_gene_sets(about: About) -> bool:
+    """Return whether a result has a table of gene sets, given the content of its result.json."""
+    return "genes" in about and about["genes"]["sets"] is not None
 
 
 def check_condition(condition: Any, flaw: str) -> None:
@@ -143,6 +152,8 @@ def check_about(about: About) -> None:
     check_condition(is_refined or not about["supported"], "lacks 'n_associated'")
     _check_splits(about["splits"], n)
     _check_confidence(about, n=n, k=k)
+    if "genes" in about:
+        _check_genes(about)
     if (scores := about["scores"]) is not None:
         names = {entry["name"] for entry in about["annotations"]["samples"]}
         check_condition(scores["truth"] in names, "lacks the annotation that holds the classes")
@@ -170,6 +181,19 @@ def _check_confidence(about: About, *, n: int, k: int) -> None:
         check_condition(
             about["significance"]["n_clusters"] <= n, "has more significant clusters than samples"
         )
+
+
+def _check_genes(about: About) -> None:
+    """Raise FlawError if the settings that concern genes cannot be used."""
+    column, url = about["genes"]["column"], about["genes"]["url"]
+    names = {entry["name"] for entry in about["annotations"]["features"]}
+    check_condition(column is None or column in names, "lacks the annotation that holds the genes")
+    # The report contains links that are made from this text, and a result may come from others.
+    flaw = None if url is None else find_template_flaw(url)
+    check_condition(flaw is None, f"has a template of an address, but {flaw}")
+    if has_gene_sets(about):
+        sizes = about["genes"]["sets"]
+        check_condition(sizes["min_size"] <= sizes["max_size"], "has limits of gene sets reversed")
 
 
 def check_candidates(rows: Sequence[dict[str, Any]]) -> None:
@@ -237,7 +261,10 @@ def read_tables(folder: Path, about: About, *, most_cuts: int) -> ResultTables:
         )
     with prefix_file_name("markers.csv"):
         markers = _read_markers(folder / "markers.csv", features, about)
-    branches = consensus = None
+    branches = consensus = gene_sets = None
+    if has_gene_sets(about):
+        with prefix_file_name(GENE_SETS_FILE):
+            gene_sets = _read_gene_sets(folder / GENE_SETS_FILE, about)
     if has_branches(about):
         with prefix_file_name(BRANCHES_FILE):
             branches = _read_branches(folder / BRANCHES_FILE, linkage_matrix, about)
@@ -255,6 +282,7 @@ def read_tables(folder: Path, about: About, *, most_cuts: int) -> ResultTables:
         linkage_matrix=linkage_matrix,
         branches=branches,
         consensus=consensus,
+        gene_sets=gene_sets,
     )
 
 
@@ -367,6 +395,10 @@ def _read_features(path: Path, about: About) -> Columns:
     own |= {f"loading_{i}": float_type() for i in range(1, n_loadings + 1)}
     n_clusters = about["chosen"]["n_clusters"]
     own |= {f"mean_cluster_{i}": float_type(allow_empty=True) for i in range(1, n_clusters + 1)}
+    if n_clusters > 1:
+        # A score is infinite if the feature does not vary within the two groups.
+        score = float_type(-np.inf, np.inf, allow_empty=True)
+        own |= {f"score_cluster_{i}": score for i in range(1, n_clusters + 1)}
     annotations = _types_of_annotations(about["annotations"]["features"])
     types = _merge_types({"feature": _NAME_TYPE}, annotations, own)
     features = read_csv_columns(path, types, n_rows=p)
@@ -508,6 +540,8 @@ def _read_markers(path: Path, features: Columns, about: About) -> Columns:
         "n_inside": integer_type(1, n),
         "n_outside": integer_type(1, n),
         "feature": choice_type("a feature", is_selected),
+    }
+    own = {
         "selected": BOOLEAN_TYPE,
         "mean_inside": float_type(),
         "mean_outside": float_type(),
@@ -516,11 +550,38 @@ def _read_markers(path: Path, features: Columns, about: About) -> Columns:
         "effect_size": float_type(-np.inf, np.inf, allow_empty=True),
         "p_value": float_type(0, 1),
         "q_value": float_type(0, 1),
+        "direction": choice_type("up, down or none", ("up", "down", "none")),
     }
+    annotations = _types_of_annotations(about["annotations"]["features"])
+    types = _merge_types(types, annotations, own)
     markers = read_csv_columns(path, types, n_rows=about["n_rows"]["markers"])
     expected = [is_selected[name] for name in markers["feature"]]
     check_condition(expected == markers["selected"].tolist(), "has other selected features")
     return markers
+
+
+def _read_gene_sets(path: Path, about: About) -> pd.DataFrame:
+    """Return the table of gene sets; raise FlawError if the file contradicts result.json."""
+    sets, k = about["genes"]["sets"], about["chosen"]["n_clusters"]
+    count = integer_type(1, sets["n_genes"])
+    types = {
+        "cluster": integer_type(1, k),
+        "direction": choice_type("up or down", DIRECTIONS),
+        "gene_set": _NAME_TYPE,
+        "description": _NAME_TYPE,
+        "n_common": count,
+        "n_set": integer_type(sets["min_size"], sets["max_size"]),
+        "n_markers": count,
+        "n_tested": integer_type(sets["n_genes"], sets["n_genes"]),
+        "expected": float_type(0),
+        "p_value": float_type(0, 1),
+        "q_value": float_type(0, 1),
+        "genes": _NAME_TYPE,
+    }
+    columns = read_csv_columns(path, types, n_rows=sets["n_rows"])
+    possible = np.minimum(columns["n_set"], columns["n_markers"])
+    check_condition((columns["n_common"] <= possible).all(), "has more common genes than possible")
+    return pd.DataFrame(columns)
 
 
 def _cluster_list_type(k: int) -> ColumnType:

@@ -15,6 +15,7 @@ from mrshc.plotting.branch_marks import (
     result_support,
     result_tests,
 )
+from mrshc.report.branch_names import branch_name, clusters_below
 from mrshc.report.confidence_sentences import STABLE, UNSTABLE, confidence_sentences
 from mrshc.report.page_data import MAX_CONSENSUS_SAMPLES
 from mrshc.report.section_parts import Figure, Table
@@ -133,8 +134,14 @@ def _split_table(result: Result, tests: dict[str, Any]) -> Table:
     support = result_support(result)
     rows = []
     for i, node in enumerate(tests["node"].tolist()):
+        clusters = clusters_below(result, len(result.samples) + node)
+        # A node inside a cluster is named by the cluster; its samples are a part of it.
+        size = int(result.linkage_matrix_[node, 3])
+        n_below = sum(result.about["cluster_sizes"][k - 1] for k in clusters)
+        part = "" if size == n_below else "part of "
         row = [
-            f"{int(result.linkage_matrix_[node, 3]):,}",
+            part + branch_name(clusters, n_clusters=result.n_clusters_),
+            f"{size:,}",
             " and ".join(f"{size:,}" for size in _branch_sizes(result.linkage_matrix_, node)),
             format_p_value(tests["p_value"][i]).removeprefix("p = ").removeprefix("p "),
             f"{tests['threshold'][i]:.3g}",
@@ -144,7 +151,15 @@ def _split_table(result: Result, tests: dict[str, Any]) -> Table:
         if support is not None:
             row.append("" if np.isnan(support[node]) else format_support(support[node]))
         rows.append(row)
-    headings = ["samples", "split into", "p-value", "threshold", "significant", "agreement"]
+    headings = [
+        "branch",
+        "samples",
+        "split into",
+        "p-value",
+        "threshold",
+        "significant",
+        "agreement",
+    ]
     if support is not None:
         headings.append("support of the branch")
     return Table(headings=headings, rows=rows, caption="Tested splits of the tree")

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from mrshc.core.robust.outliers import winsorise
 from mrshc.core.trees.tree import Tree
+from mrshc.enrichment import GENE_SEPARATOR
 from mrshc.io.result import MAX_CUTS, Result, columns_from_rows
 from mrshc.methods import METHODS
 from mrshc.plotting.branch_marks import format_p_value, result_support, result_tests
@@ -19,11 +20,13 @@ from mrshc.plotting.colours import annotation_bars, cluster_colours, outlier_bar
 from mrshc.plotting.dendrogram_layout import height_label
 from mrshc.plotting.heatmap_data import feature_tree, standardised, usual_samples
 from mrshc.plotting.search_explanation import search_story
+from mrshc.report.branch_names import higher_features
+from mrshc.report.gene_sets_section import marker_lists, max_rows_per_list
 from mrshc.report.number_packing import encode_base64, pack_values
 
 # Largest number of rows of the table of markers. The table is larger only if there are more than
-# 400 contrasts, since each contrast may have five rows. 2000 rows take about 300 kB, so the page
-# stays small enough for e-mail.
+# 200 contrasts, since each contrast may have five rows for each direction. 2000 rows take about
+# 300 kB, so the page stays small enough for e-mail.
 _MAX_MARKERS = 2000
 # Largest number of samples whose consensus is drawn. Each of 300 columns is about two pixels wide
 # on a screen, and the encoded matrix takes 120 kB.
@@ -53,9 +56,7 @@ def result_data(result: Result) -> dict[str, Any]:
         "samples": _sample_data(result),
         "features": {
             "names": [str(name) for name in features.index],
-            "annotations": _annotation_columns(
-                features[[entry["name"] for entry in result.about["annotations"]["features"]]]
-            ),
+            "annotations": _annotation_columns(result.feature_annotations.loc[features.index]),
             "effect": _json_numbers(features["effect_size"]),
             "loadings": [_json_numbers(features[name]) for name in result.loadings.columns],
             "means": [
@@ -76,6 +77,8 @@ def result_data(result: Result) -> dict[str, Any]:
         "height_label": height_label(result),
         "missing": result.n_missing > 0,
         "markers": _marker_data(result),
+        "gene_sets": _gene_set_data(result),
+        "links": _link_data(result, features.index),
         # Colours for the largest number of clusters that the slider offers.
         "colours": list(cluster_colours(MAX_CUTS)),
         "curves": curve_data(result.search_results_),
@@ -101,14 +104,16 @@ def _sample_data(result: Result) -> dict[str, Any]:
         if "significant_cluster" in result.samples
         else None,
         "annotations": _annotation_columns(result.sample_annotations),
+        # Name of the annotation with the known classes.
+        "truth": (result.about["scores"] or {}).get("truth"),
         "bars": [asdict(bar) for bar in bars],
     }
 
 
 def _branch_data(result: Result) -> dict[str, Any]:
-    """Return the support of each row of the linkage matrix, and the tests of nodes.
+    """Return the support of each row of the linkage matrix, the tests of nodes, and their markers.
 
-    An entry is None if it was not computed. Nodes of tests are numbered as in scipy.
+    Support and tests are None if they were not computed. Nodes of tests are numbered as in scipy.
     """
     tests, support = result_tests(result), result_support(result)
     rows = None
@@ -123,7 +128,12 @@ def _branch_data(result: Result) -> dict[str, Any]:
             }
             for i, agreement in enumerate(_json_numbers(tests["agreement"]))
         ]
-    return {"support": _json_numbers_or_none(support), "tests": rows}
+    return {
+        "support": _json_numbers_or_none(support),
+        "tests": rows,
+        # Pairs of a node and the strongest markers that are higher in it than in its sibling.
+        "higher": [[node, names] for node, names in higher_features(result).items()],
+    }
 
 
 def _consensus_data(result: Result) -> str | None:
@@ -241,11 +251,11 @@ def marker_contrasts(result: Result) -> list[ContrastMarkers]:
     ]
 
 
-def max_markers_per_contrast(n_contrasts: int) -> int:
-    """Return the largest number of markers that the page contains for each contrast."""
+def max_markers_per_direction(n_contrasts: int) -> int:
+    """Return the largest number of markers of a contrast on the page, up and down separately."""
     # The number is never less than five, so that the page is useful even if there are hundreds of
     # contrasts.
-    return max(5, _MAX_MARKERS // n_contrasts)
+    return max(5, _MAX_MARKERS // (2 * n_contrasts))
 
 
 def _marker_data(result: Result) -> dict[str, Any]:
@@ -256,26 +266,82 @@ def _marker_data(result: Result) -> dict[str, Any]:
     if result.n_clusters_ == 1:
         return {}
     contrasts = marker_contrasts(result)
-    n_most = max_markers_per_contrast(len(contrasts))
-    heads = [contrast.rows.head(n_most) for contrast in contrasts]
+    n_most = max_markers_per_direction(len(contrasts))
+    # The strongest markers of both directions are kept, since all of the strongest markers may have
+    # the same direction.
+    heads = [contrast.rows.groupby("direction").head(n_most) for contrast in contrasts]
     shown = pd.concat(heads)
+    feature, *others = [
+        {
+            "name": name,
+            "numeric": numeric,
+            "values": _marker_column_values(shown[name], numeric=numeric),
+        }
+        for name, numeric in _MARKER_COLUMNS.items()
+    ]
+    annotations = _annotation_columns(shown[list(result.feature_annotations)])
     return {
         "contrast_index": [i for i, head in enumerate(heads) for _ in range(len(head))],
+        "columns": [feature, *annotations, *others],
+    }
+
+
+def _gene_set_data(result: Result) -> dict[str, Any] | None:
+    """Return the table of gene sets by columns, and the list of markers of each row.
+
+    Return None if no gene sets were given.
+    """
+    if result.gene_sets is None:
+        return None
+    lists = [rows for _, rows in marker_lists(result)]
+    heads = [rows.head(max_rows_per_list(len(lists))) for rows in lists]
+    shown = pd.concat(heads)
+    return {
+        "list_index": [i for i, head in enumerate(heads) for _ in range(len(head))],
         "columns": [
             {
                 "name": name,
                 "numeric": numeric,
                 "values": _marker_column_values(shown[name], numeric=numeric),
             }
-            for name, numeric in _MARKER_COLUMNS.items()
+            for name, numeric in _GENE_SET_COLUMNS.items()
         ],
+        "separator": GENE_SEPARATOR,
     }
 
 
+def _link_data(result: Result, features: pd.Index) -> dict[str, Any] | None:
+    """Return the template of addresses and the gene of each feature; None without a template.
+
+    Only the genes of the given features and of the markers are included, since there may be many
+    others.
+    """
+    if result.genes["url"] is None:
+        return None
+    shown = dict.fromkeys([*features, *result.markers["feature"]])
+    return {"url": result.genes["url"], "genes": result.gene_names.loc[list(shown)].to_dict()}
+
+
+# Columns of the table of gene sets from left to right. The value is True if the column is numeric.
+_GENE_SET_COLUMNS = {
+    "gene_set": False,
+    "description": False,
+    "n_common": True,
+    "expected": True,
+    "n_set": True,
+    "p_value": True,
+    "q_value": True,
+    "genes": False,
+    "cluster": True,
+    "direction": False,
+    "n_markers": True,
+    "n_tested": True,
+}
 # Columns of the table of markers from left to right; the most informative columns come first. The
-# value is True if the column is numeric.
+# value is True if the column is numeric. The annotations of the features follow their names.
 _MARKER_COLUMNS = {
     "feature": False,
+    "direction": False,
     "effect_size": True,
     "mean_inside": True,
     "mean_outside": True,

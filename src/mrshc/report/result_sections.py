@@ -10,8 +10,10 @@ from mrshc.methods import METHODS, describe_method
 from mrshc.plotting.result_pictures import MARKERS_CAVEAT
 from mrshc.plotting.search_explanation import search_story
 from mrshc.report import sentences
+from mrshc.report.branch_table import branch_table
 from mrshc.report.confidence_section import confidence_section
-from mrshc.report.page_data import marker_contrasts, max_markers_per_contrast
+from mrshc.report.gene_sets_section import gene_sets_section
+from mrshc.report.page_data import marker_contrasts, max_markers_per_direction
 from mrshc.report.section_parts import Figure, Provenance, Table, curve_figures, provenance
 
 # Largest number of cells of the table of classes and clusters. A larger table, such as one with 50
@@ -41,6 +43,7 @@ class HeatMap:
     loading_name: str  # "loading" or "weight", depending on the method
     n_annotations: int
     n_annotations_shown: int
+    branches: Table | None  # branches that consist of whole clusters, with their names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,6 +124,7 @@ def result_content(result: Result, *, values: dict[str, Any]) -> dict[str, Any]:
         "confidence": confidence_section(result),
         "search": _search_section(result),
         "markers": _markers_section(result) if result.n_clusters_ > 1 else None,
+        "gene_sets": gene_sets_section(result),
         "run": _run_section(result),
         "precision": _value_precision(values),
     }
@@ -162,6 +166,7 @@ def _heat_map_section(result: Result) -> HeatMap:
         loading_name=METHODS[result.about["method"]].loading_name,
         n_annotations=result.sample_annotations.shape[1],
         n_annotations_shown=len(result.annotations_to_plot),
+        branches=branch_table(result),
     )
 
 
@@ -186,8 +191,9 @@ def _search_section(result: Result) -> Search:
 def _markers_section(result: Result) -> Markers:
     marked = marker_contrasts(result)
     counts = [len(contrast.rows) for contrast in marked]
-    n_most = max_markers_per_contrast(len(marked))
-    is_truncated = max(counts) > n_most
+    n_most = max_markers_per_direction(len(marked))
+    by_direction = [contrast.rows["direction"].value_counts() for contrast in marked]
+    is_truncated = any((direction_counts > n_most).any() for direction_counts in by_direction)
     return Markers(
         contrasts=[sentences.contrast_name(contrast) for contrast in marked],
         # The first contrast that has markers is shown, since an empty table would look like an

@@ -14,6 +14,7 @@ from mrshc.io.result import Result
 from mrshc.methods import METHODS
 from mrshc.metrics import CER_DEFINITION
 from mrshc.plotting.result_pictures import clusters_note
+from mrshc.report.branch_names import feature_label
 from mrshc.report.page_data import ContrastMarkers
 
 # Largest number of features that a sentence names. A longer list would be hard to read, and the
@@ -97,20 +98,26 @@ def curve_legend(story: SearchStory) -> str:
 
 
 def contrast_name(contrast: ContrastMarkers) -> str:
-    """Return the name of a cluster or a split, followed by its number of markers."""
+    """Return the name of a cluster or a split, followed by its number of markers.
+
+    The numbers of markers that are higher (up) and lower (down) in the first group follow.
+    """
     name = (
         f"cluster {contrast.inside}"
         if contrast.kind == "cluster"
         else f"split between clusters {contrast.inside} and {contrast.outside}"
     )
-    return f"{name}: {_format_count(len(contrast.rows), 'marker')}"
+    count = _format_count(len(contrast.rows), "marker")
+    directions = contrast.rows["direction"]
+    parts = [f"{(directions == way).sum():,} {way}" for way in ("up", "down")]
+    return f"{name}: {count}" + (f" ({', '.join(parts)})" if len(directions) else "")
 
 
 def omitted_markers_sentence(n_shown: int, *, n_all: int) -> str:
     """Return a sentence on how many markers the page shows and which file contains all of them."""
     return (
         f"The table shows the {n_shown} markers with the largest effect sizes for each cluster or "
-        f"split; the file markers.csv has all {n_all:,}."
+        f"split and each direction; the file markers.csv has all {n_all:,}."
     )
 
 
@@ -284,7 +291,7 @@ def top_features_sentence(result: Result) -> str | None:
         return None
     # The table of features lists the selected features first, in decreasing order of effect size.
     n_named = min(_MAX_NAMED_FEATURES, result.n_features_selected_)
-    names = ", ".join(map(str, result.features.index[:n_named]))
+    names = ", ".join(feature_label(result, name) for name in result.features.index[:n_named])
     return f"Selected features with the largest differences between the clusters: {names}."
 
 

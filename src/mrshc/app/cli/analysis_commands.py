@@ -17,6 +17,7 @@ from mrshc.app.cli.shared_options import (
     ConfidenceOptions,
     CutOption,
     FileArgument,
+    GeneOptions,
     JsonOption,
     LinkageOption,
     MethodOptions,
@@ -58,6 +59,7 @@ def cluster(
     preprocessing: PreprocessingOptions,
     fitting: MethodOptions,
     confidence: ConfidenceOptions,
+    genes: GeneOptions,
     running: RunOptions,
     backend_options: BackendOptions,
     out: OutOption = Path("mrshc-result"),
@@ -79,6 +81,8 @@ def cluster(
     Example: mrshc cluster expression.tsv --n-clusters 4 --metric correlation --robust
 
     Example: mrshc cluster expression.tsv --significance --stability
+
+    Example: mrshc cluster expression.tsv --gene-sets hallmark.gmt --gene-column symbol
 
     Example: mrshc cluster expression.tsv --paper --n-features 50,100,200 --refine
 
@@ -106,6 +110,7 @@ def cluster(
     steps = preprocessing.make_steps()
     analyses = confidence.to_settings(running)
     output = TerminalOutput(quiet=running.quiet or json)
+    gene_settings = genes.to_settings(output)
     options = {"dask": backend_options.dask, "device": backend_options.device}
     with analysis.open_backend(**options) as backend:
         # Data for a Dask cluster or a device need not be read into memory first, unless a
@@ -123,6 +128,7 @@ def cluster(
             truth=reading.truth,
             backend=backend,
             confidence=analyses,
+            genes=gene_settings,
             reports_scale=preprocessing.reports_scale,
         )
         run_plan(

@@ -8,9 +8,11 @@ const CONSENSUS_SCALE = [[0, "#f7fbff"], [0.25, "#c6dbef"], [0.5, "#6baed6"], [0
 const LABEL_FONT = 11, CHARACTER_PIXELS = 6.2, LINE_PIXELS = 14;
 
 class Branches {
-  // data: { support, tests }, as in page_data.py; both are null if they were not computed.
-  constructor({ support, tests }, tree) {
+  // data: { support, tests, higher }, as in page_data.py; support and tests are null if they were not
+  // computed.
+  constructor({ support, tests, higher }, tree) {
     this.support = support;
+    this.higher = new Map(higher); // names of the strongest markers by node
     this.hasTests = tests !== null;
     this.tests = new Map((tests || []).map((test) => [test.node, test]));
     this.tree = tree;

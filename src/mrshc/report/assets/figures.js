@@ -160,8 +160,8 @@ function drawCurve(id, curve) {
 }
 
 // Draw the gap test of each node: the decrease in the log dispersion due to the split, in the data
-// and in simulated reference data sets without clusters.
-function drawSplits(id, splits) {
+// and in simulated reference data sets without clusters. `names` are the names of the branches.
+function drawSplits(id, splits, names) {
   const t = themeColours();
   const rows = splits.map((_, i) => splits.length - 1 - i);
   const reference = { x: [], y: [] };
@@ -179,13 +179,13 @@ function drawSplits(id, splits) {
     {
       type: "scatter", mode: "markers", x: splits.map((s) => s.drop), y: rows,
       marker: { size: 12, symbol: splits.map((s) => (s.split ? "diamond" : "diamond-open")), color: t.mark, line: { width: 2, color: t.mark } },
-      text: splits.map((s) => `${s.n_samples} samples: ${verdict(s)}`),
+      text: splits.map((s, i) => `${names[i]}, ${s.n_samples} samples: ${verdict(s)}`),
       hovertemplate: "%{text}<br>decrease %{x:.3f}<extra></extra>",
     },
   ], baseLayout({
     height: Math.max(160, 70 + 34 * splits.length), margin: { l: 120, r: 15, t: 10, b: 50 },
     xaxis: axisLayout({ title: { text: "decrease of the log dispersion by the split" }, showline: true }),
-    yaxis: axisLayout({ tickvals: rows, ticktext: splits.map((s) => `${s.n_samples} samples`), range: [-0.7, splits.length - 0.3] }),
+    yaxis: axisLayout({ tickvals: rows, ticktext: splits.map((s, i) => `${names[i]} (${s.n_samples} samples)`), range: [-0.7, splits.length - 0.3] }),
   }), PLOTLY_CONFIG);
 }
 

@@ -355,7 +355,7 @@ class ResultPage {
     if (this.data.samples.significant) document.getElementById("significant-clusters").disabled = this.state.k === "significant";
     const node = this.state.node, tree = this.tree;
     document.getElementById("branch-status").textContent = node === null ? "none selected"
-      : [`${tree.members(node).length} samples, merged at height ${formatValue(tree.height(node))}`, ...this.branches.sentence(node)].join("; ");
+      : [`${this.branchName(node)}: ${tree.members(node).length} samples`, ...this.branchDescription(node), `merged at height ${formatValue(tree.height(node))}`, ...this.branches.sentence(node)].join("; ");
     document.getElementById("branch-up").disabled = node === null || node === tree.root;
     for (const side of ["left", "right"]) {
       const child = this.selectableChild(side);
@@ -367,6 +367,36 @@ class ResultPage {
     // enabled.
     if (document.activeElement.disabled) document.getElementById(node === null ? "cut" : "branch-top").focus();
     this.drawLegends();
+  }
+
+  // Return the name of a branch: its clusters, as in branch_names.py. The clusters are those that the
+  // page shows.
+  branchName(node) {
+    const { labels } = this.state, members = this.tree.members(node);
+    const clusters = [...new Set(members.map((i) => labels[i]).filter((label) => label >= 0))].sort((a, b) => a - b).map((label) => label + 1);
+    if (!clusters.length) return "outlying samples";
+    const first = clusters[0], last = clusters[clusters.length - 1];
+    const size = clusters.reduce((sum, c) => sum + this.sizes[c - 1], 0), part = members.length < size ? "part of " : "";
+    if (clusters.length === 1) return `${part}cluster ${first}`;
+    if (clusters.length === this.sizes.length) return `${part}all clusters`;
+    if (clusters.length > 2 && last - first + 1 === clusters.length) return `${part}clusters ${first} to ${last}`;
+    return `${part}clusters ${clusters.slice(0, -1).join(", ")} and ${last}`;
+  }
+
+  // Return texts on the known classes of a branch, as in branch_names.py, and on its strongest
+  // markers.
+  branchDescription(node) {
+    const { annotations, truth } = this.data.samples, known = annotations.find((a) => a.name === truth), texts = [];
+    if (known) {
+      const counts = new Map();
+      this.tree.members(node).map((i) => known.values[i]).filter((v) => v !== null).forEach((v) => counts.set(v, (counts.get(v) || 0) + 1));
+      const n = [...counts.values()].reduce((sum, count) => sum + count, 0);
+      const [name, count] = [...counts].reduce((best, entry) => (entry[1] > best[1] ? entry : best), [null, 0]);
+      if (n) texts.push(`${truth}: ${count === n ? `all ${name} (${n})` : 2 * count > n ? `mostly ${name} (${count} of ${n})` : "mixed"}`);
+    }
+    const higher = this.branches.higher.get(node);
+    if (higher) texts.push(`higher than in its sibling: ${higher.join(", ")}`);
+    return texts;
   }
 
   // Return the left or right child of the selected branch; null if the branch is a single sample.
@@ -403,23 +433,57 @@ class ResultPage {
       columns: this.sampleColumns(), n: this.n, fileName: "samples.csv", onPick: (row) => this.selectSample(row),
     });
     if (this.data.markers.contrast_index) this.createMarkersTable();
+    if (this.data.gene_sets) this.createGeneSetsTable();
   }
 
   // Create the table of the markers of one cluster or split, or of all of them.
   createMarkersTable() {
     const { contrast_index: contrastIndex, columns } = this.data.markers, choice = document.getElementById("contrast");
+    const direction = document.getElementById("direction"), directions = columns.find((c) => c.name === "direction").values;
     const names = new Map(this.data.features.names.map((name, j) => [name, j]));
     const [inside, outside] = ["mean_inside", "mean_outside"].map((name) => columns.find((c) => c.name === name).values);
     // Both means are shown with enough digits to distinguish them.
     const difference = (row) => Math.abs(inside[row] - outside[row]);
     this.markersTable = new DataTable("markers", {
-      columns: columns.map(({ name, numeric, values }) => ({
-        title: name, numeric, value: (row) => values[row], spread: name.startsWith("mean_") ? difference : undefined,
+      columns: columns.map(({ name, numeric, values }, at) => ({
+        title: name, numeric, value: (row) => values[row],
+        // Annotations of features may have titles such as mean_1; only the own means have digits in common.
+        spread: ["mean_inside", "mean_outside"].includes(name) ? difference : undefined,
+        parts: at === 0 ? this.featureParts((row) => values[row]) : undefined,
       })),
-      n: contrastIndex.length, fileName: "markers.csv", keep: (row) => choice.value === "" || contrastIndex[row] === Number(choice.value),
+      n: contrastIndex.length, fileName: "markers.csv",
+      keep: (row) => (choice.value === "" || contrastIndex[row] === Number(choice.value))
+        && (direction.value === "" || directions[row] === direction.value),
       onPick: (row) => { const j = names.get(columns[0].values[row]); if (j !== undefined) this.selectFeature(j); },
     });
-    choice.addEventListener("change", () => this.markersTable.render());
+    for (const control of [choice, direction]) control.addEventListener("change", () => this.markersTable.render());
+  }
+
+  // Create the table of the gene sets among the markers of one cluster and direction, or of all.
+  createGeneSetsTable() {
+    const { list_index: listIndex, columns, separator } = this.data.gene_sets, choice = document.getElementById("gene-list");
+    const links = this.data.links;
+    // Links need the gene only. A template with the name of a feature cannot be filled.
+    const geneParts = (text) => text.split(separator).flatMap((gene, i) => [...(i ? [[separator, null]] : []), [gene, fillAddress(links.url, { gene })]]);
+    this.geneSetsTable = new DataTable("gene_sets", {
+      columns: columns.map(({ name, numeric, values }) => ({
+        title: name, numeric, value: (row) => values[row],
+        parts: links && name === "genes" ? (row) => geneParts(values[row]) : undefined,
+      })),
+      n: listIndex.length, fileName: "gene_sets.csv", keep: (row) => choice.value === "" || listIndex[row] === Number(choice.value),
+    });
+    choice.addEventListener("change", () => this.geneSetsTable.render());
+  }
+
+  // Return a function that returns the name of the feature in a row as a link to its gene; undefined
+  // if the page has no links. `nameOf(row)` returns the name of the feature.
+  featureParts(nameOf) {
+    const { links } = this.data;
+    if (!links) return undefined;
+    return (row) => {
+      const feature = nameOf(row), gene = Object.hasOwn(links.genes, feature) ? links.genes[feature] : null;
+      return [[feature, fillAddress(links.url, { gene, feature })]];
+    };
   }
 
   updateTables() {
@@ -433,7 +497,7 @@ class ResultPage {
   featureColumns() {
     const f = this.data.features, name = this.data.loading_name;
     return [
-      { title: "feature", value: (j) => f.names[j] },
+      { title: "feature", value: (j) => f.names[j], parts: this.featureParts((j) => f.names[j]) },
       ...f.annotations.map((a) => ({ title: a.name, numeric: a.numeric, value: (j) => a.values[j] })),
       { title: "effect_size", numeric: true, value: (j) => this.effect[j] },
       ...(f.q_values ? [{ title: "q_value", numeric: true, value: (j) => f.q_values[j] }] : []),
@@ -506,7 +570,7 @@ class ResultPage {
   drawExplanations() {
     this.drawConsensus();
     this.data.curves.forEach((curve, i) => drawCurve(`curve-${i}`, curve));
-    if (this.data.splits.length) drawSplits("splits", this.data.splits);
+    if (this.data.splits.length) drawSplits("splits", this.data.splits, this.data.splits.map(({ node }) => this.branchName(node)));
     this.data.features.loadings.forEach((loadings, k) => drawLoadings(`loadings-${k}`, loadings, this.data.features.names, `${this.data.loading_name} in component ${k + 1}`));
   }
 
@@ -600,7 +664,7 @@ class ResultPage {
 
   nodeTooltip(node) {
     const sentence = this.branches.sentence(node);
-    return [`${this.tree.members(node).length} samples`, `merged at height ${formatValue(this.tree.height(node))}`, ...sentence, "click to highlight this branch"].join("\n");
+    return [`${this.branchName(node)}: ${this.tree.members(node).length} samples`, ...this.branchDescription(node), `merged at height ${formatValue(this.tree.height(node))}`, ...sentence, "click to highlight this branch"].join("\n");
   }
 
   sampleTooltip(i) {
@@ -611,7 +675,8 @@ class ResultPage {
 
   cellTooltip(point) {
     const i = this.tree.order[point.x], j = this.rows[point.y], v = this.values.value(i, j);
-    return [this.names[i], this.data.features.names[j], `value ${Number.isNaN(v) ? "missing" : formatValue(v, this.values.spread(j))}`, this.clusterName(i)].join("\n");
+    const about = this.data.features.annotations.filter((a) => a.values[j] !== null).map((a) => `${a.name}: ${formatValue(a.values[j])}`);
+    return [this.names[i], this.data.features.names[j], ...about, `value ${Number.isNaN(v) ? "missing" : formatValue(v, this.values.spread(j))}`, this.clusterName(i)].join("\n");
   }
 }
 

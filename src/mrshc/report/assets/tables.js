@@ -42,9 +42,28 @@ function cellText(column, row) {
 // downloads include all rows. The number is not tuned: it does not affect any result.
 const MAX_ROWS = 1000;
 
+// Return the web address of a gene, given a template with {gene} or {feature}; null if a name in it is
+// not known. Names are percent-encoded, so they cannot change the rest of the address.
+function fillAddress(template, names) {
+  const isKnown = (name) => names[name] !== null && names[name] !== undefined;
+  if (![...template.matchAll(/\{(\w+)\}/g)].every(([, name]) => isKnown(name))) return null;
+  return template.replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(names[name]));
+}
+
+// Create a link that opens another page. The other page is not told where the reader comes from.
+function createLink(text, address) {
+  const link = document.createElement("a");
+  link.href = address;
+  link.target = "_blank";
+  link.rel = "noopener noreferrer";
+  link.textContent = text;
+  return link;
+}
+
 class DataTable {
-  // columns: [{ title, numeric, value(row), spread(row)?, draw(cell, row)? }]. Rows are numbered
-  // 0..n-1. `keep(row)` returns whether a row passes a filter elsewhere on the page.
+  // columns: [{ title, numeric, value(row), spread(row)?, draw(cell, row)?, parts(row)? }]. Rows are
+  // numbered 0..n-1. `parts(row)` returns the text of a cell in parts, each [text, address or null].
+  // `keep(row)` returns whether a row passes a filter elsewhere on the page.
   constructor(id, { columns, n, onPick, fileName, keep = () => true }) {
     this.id = id;
     this.n = n;
@@ -131,7 +150,10 @@ class DataTable {
       if (at === 0) cell.scope = "row";
       if (column.numeric) cell.className = "number";
       if (column.draw) column.draw(cell, row);
-      else {
+      else if (column.parts) {
+        cell.append(...column.parts(row).map(([text, address]) => (address === null ? text : createLink(text, address))));
+        cell.title = cellText(column, row);
+      } else {
         cell.textContent = cellText(column, row);
         cell.title = cell.textContent;
       }
