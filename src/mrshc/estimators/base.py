@@ -379,19 +379,13 @@ class TreeClusterer(FeatureSelector, ClusterMixin, BaseEstimator):
         ParameterError
             If `k` is invalid, or if `k` is None and the fit did not define `labels_`.
         """
-        data = self.data_of_fit(X)
-        labels = self._labels_of_cut(k)
+        check_is_fitted(self)
+        # The centres of `labels_` were computed in the fit, so X need not be read again.
         if k is None and hasattr(self, "_centres"):
             return self._centres
-        return self._compute_centres(data, labels)
-
-    def _compute_centres(self, data: DataMatrix, labels: Labels) -> ClusterCentres:
-        """Return the centres of clusters, given the data of the fit as `data_of_fit` returns them.
-
-        The fitted attributes that describe the tree must already have been set.
-        """
+        labels = self._labels_of_cut(k)
         return cluster_centres(
-            data,
+            self.data_of_fit(X),
             labels,
             features=np.flatnonzero(self._tree_features()),
             metric=self.metric,

@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mrshc.io.prediction import predict_clusters
     from mrshc.io.result import Result, ResultError, load_result
     from mrshc.io.streams import TableError
     from mrshc.io.table import Table
@@ -18,12 +19,14 @@ __all__ = [
     "TableError",
     "can_read_in_blocks",
     "load_result",
+    "predict_clusters",
     "read_table",
 ]
 
 # Each name is imported when it is first used. The command-line help needs only the list of table
 # formats, so it should not load pandas and the other libraries that results need.
 _NAMES_OF_MODULES = {
+    "prediction": ("predict_clusters",),
     "result": ("Result", "ResultError", "load_result"),
     "streams": ("TableError",),
     "table": ("Table",),

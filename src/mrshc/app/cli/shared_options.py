@@ -254,7 +254,12 @@ class ReadingOptions:
                 refuse_missing_file(path)
 
     def read(
-        self, file: str, output: TerminalOutput, *, prefers_out_of_core: bool = False
+        self,
+        file: str,
+        output: TerminalOutput,
+        *,
+        prefers_out_of_core: bool = False,
+        min_samples: int | None = None,
     ) -> Table:
         """Read and return the table, and print how it was interpreted.
 
@@ -267,6 +272,9 @@ class ReadingOptions:
         prefers_out_of_core : bool, default=False
             Whether values are left in the file if the file can be read in blocks and the user gave
             neither --in-memory nor --out-of-core.
+        min_samples : int or None, default=None
+            Smallest number of samples that is accepted; None for the number that a clustering
+            needs.
         """
         from mrshc.io import can_read_in_blocks, read_table
 
@@ -284,6 +292,7 @@ class ReadingOptions:
                 separator=self.separator,
                 decimal=self.decimal,
                 in_memory=in_memory,
+                **({} if min_samples is None else {"min_samples": min_samples}),
             )
         # The notes from the library mention parameters, which are replaced by the corresponding
         # options of the command line.
