@@ -131,7 +131,7 @@ def test_imputation_is_refused_only_if_it_is_needed(tmp_path):
     used = result.centers.index[result.centers["used"]]
     unused = next(name for name in frame(NEW) if name not in used)
     np.testing.assert_array_equal(result.predict(frame(NEW).assign(**{unused: np.nan})), expected)
-    with pytest.raises(UserError, match="imputed 25 .*|cannot be repeated from a saved result"):
+    with pytest.raises(UserError, match="cannot be repeated from a saved result"):
         result.predict(frame(NEW).assign(**{used[0]: np.nan}))
 
 
@@ -170,7 +170,7 @@ def test_a_sample_without_values_is_named(tmp_path):
     result, _ = saved(tmp_path)
     new = frame(NEW)
     new.iloc[3] = np.nan
-    with pytest.raises(UserError, match="but sample 'new3' does not have this. Drop it"):
+    with pytest.raises(UserError, match="but sample 'new3' does not have this"):
         result.predict(new)
 
 
