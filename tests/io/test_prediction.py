@@ -1,5 +1,7 @@
 """A saved result assigns new samples as the estimator does, with the preprocessing of its data."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -184,8 +186,6 @@ def test_a_single_cluster_has_no_second_one(tmp_path):
 
 
 def test_repeated_names_must_be_repeated_equally_often(tmp_path):
-    from dataclasses import replace
-
     counts = np.ones(80, np.intp)
     counts[:2] = 2  # g0 and g1 stand for two features of the same name in the file
     key, parameters = METHODS["hc"]
@@ -196,3 +196,26 @@ def test_repeated_names_must_be_repeated_equally_often(tmp_path):
     assert len(predict_clusters(result, same)) == 15
     with pytest.raises(UserError, match=r"'g0' must occur .* result \(2\), but it occurs 1 times"):
         predict_clusters(result, as_table(NEW, "new"))
+
+
+@pytest.mark.parametrize(
+    ("number", "change"),
+    [
+        (0, {"name": "Unknown"}),
+        (0, {"parameters": {"other": 1}}),
+        (0, {"parameters": {"floor": "high"}}),
+        (0, {"name": "VarianceFilter", "parameters": {"n_features": 3}}),
+        (1, {"parameters": {"pseudocount": [1]}}),
+        (2, {"parameters": {"over": "both"}}),
+        (2, {"parameters": {"over": 5}, "new_samples": "samples"}),
+        (2, {"new_samples": "values"}),
+        (2, {"new_samples": "impossible"}),
+    ],
+)
+def test_changed_descriptions_of_steps_are_refused(tmp_path, number, change):
+    result, _ = saved(tmp_path, steps=chain(floor=60, log2=True, standardize="samples"))
+    steps = [dict(step) for step in result.about["preprocessing"]]
+    steps[number] |= change
+    changed = replace(result, about=result.about | {"preprocessing": steps})
+    with pytest.raises(UserError):
+        changed.predict(frame(NEW))

@@ -130,8 +130,19 @@ def preprocess_new(
         else:
             labels = [repr(name) for name, kept in zip(names, present, strict=True) if kept]
             step = _restore(saved, present, labels=labels)
-            X = step.transform(X)
+            try:
+                X = step.transform(X)
+            except AttributeError:  # a learnt value, without which the step is not fitted
+                raise _unknown_step_error(saved) from None
     return X, present
+
+
+def _unknown_step_error(saved: SavedStep) -> UserError:
+    """Return, without raising it, the error for a step that cannot be made again."""
+    return UserError(
+        f"This version of mrshc has no preprocessing step {saved.name!r} as it is described in the "
+        "result. Install the version that made the result, or make the result again."
+    )
 
 
 def _restore(saved: SavedStep, present: Mask, *, labels: list[str]) -> Any:
@@ -139,10 +150,9 @@ def _restore(saved: SavedStep, present: Mask, *, labels: list[str]) -> Any:
     try:
         step: Any = Step.classes[saved.name](**saved.parameters)
     except (KeyError, TypeError):
-        raise UserError(
-            f"This version of mrshc has no preprocessing step {saved.name!r} with the parameters "
-            f"{', '.join(saved.parameters) or 'none'}. Install the version that made the result."
-        ) from None
+        raise _unknown_step_error(saved) from None
+    if step.new_sample_use != saved.use:
+        raise _unknown_step_error(saved)
     step.n_features_in_ = int(present.sum())
     step._feature_labels = labels
     for name, values in saved.learnt.items():
