@@ -141,6 +141,20 @@ def test_polars_tables_are_matched_by_name():
     np.testing.assert_array_equal(model.predict(table), model.predict(named(NEW)))
 
 
+def test_features_of_annotated_data_are_matched_by_name():
+    class Annotated:  # as anndata, which may not be installed
+        isbacked = False
+
+        def __init__(self, table):
+            self.X, self.var_names, self.obs_names = table.to_numpy(), table.columns, table.index
+
+    model = HighVarianceHC(40, n_clusters=3).fit(Annotated(named(X)))
+    expected = model.predict(named(NEW))
+    np.testing.assert_array_equal(model.predict(Annotated(named(NEW).iloc[:, ::-1])), expected)
+    with pytest.raises(ValueError, match="of them are missing: 'g0'"):
+        model.predict(Annotated(named(NEW).rename(columns="other {}".format)))
+
+
 def test_new_samples_may_be_stored_elsewhere(tmp_path):
     model = HighVarianceHC(40, n_clusters=3).fit(mapped(X, tmp_path))
     expected = model.predict(NEW)
