@@ -56,7 +56,7 @@ def literals(path):
 
 @pytest.mark.parametrize("path", LIBRARY, ids=lambda path: path.relative_to(PACKAGE).as_posix())
 def test_the_library_knows_no_options_and_no_commands(path):
-    option_or_command = r"--[a-z]|\bmrshc (cluster|compare|demo|report|study)\b"
+    option_or_command = r"--[a-z]|\bmrshc (cluster|compare|demo|predict|report|study)\b"
     for line, text in literals(path):
         assert not re.search(option_or_command, text), f"{path}:{line}: {text}"
 

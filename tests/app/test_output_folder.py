@@ -30,6 +30,7 @@ pytestmark = pytest.mark.slow
 
 ALWAYS = {
     *("result.json", "clusters.csv", "features.csv", "search.csv", "linkage.csv", "selected.gct"),
+    "centers.csv",
     *("silhouettes.csv", "markers.csv", "tree.nwk", "heatmap.cdt", "heatmap.gtr", "heatmap.atr"),
     *("dendrogram.svg", "dendrogram.png", "heatmap.png", "search.png", "silhouettes.png"),
     "markers.png",

@@ -23,11 +23,9 @@ ON_CONFIDENCE = (
     *("significance", "significance_paper", "limits"),
     *("stability", "markers", "confidence"),
 )
+PAGES = dict.fromkeys(ON_CONFIDENCE, "docs/confidence.md") | {"prediction": "docs/predict.md"}
 # Where each study is shown: results.md shows all others, the front page some in brief.
-SHOWN = [
-    (study, "docs/confidence.md" if study in ON_CONFIDENCE else "docs/results.md")
-    for study in STUDY_NAMES
-]
+SHOWN = [(study, PAGES.get(study, "docs/results.md")) for study in STUDY_NAMES]
 SHOWN += [("table1 in brief", "README.md")]
 
 

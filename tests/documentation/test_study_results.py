@@ -176,3 +176,15 @@ def test_association_is_right_in_the_simulations_of_the_paper_and_claims_nothing
         assert mean("association", design, method, "recall") >= 0.98
     for noise in ("normal", "t3"):
         assert mean("association", f"no clusters, {noise} noise", method, "n_clusters") == 1
+
+
+def test_predicted_clusters_agree_as_the_page_says():
+    results = pd.read_csv(STUDIES / "prediction.csv")
+    columns = ["share_fit", "share_folds", "share_new"]
+    shares = results.groupby(["data", "method"])[columns].mean()
+    assert len(shares) == 35
+    recommended = shares.xs("MrSHC, ward linkage, association", level="method")
+    assert recommended["share_fit"].min() >= 0.986 - 0.0005
+    assert recommended["share_new"].agg(["min", "max"]).round(2).tolist() == [0.78, 0.99]
+    assert shares["share_fit"].idxmin() == ("srbct", "SHC, 100 features")
+    assert (shares["share_new"] - shares["share_folds"]).abs().median() <= 0.03

@@ -145,8 +145,9 @@ def test_names_of_features_and_samples_are_kept():
     np.testing.assert_array_equal(model.sample_names_in_, table.index)
     assert list(model.set_output(transform="pandas").transform(table)) == list(names)
     np.testing.assert_array_equal(model.predict(table), model.labels_)
-    with pytest.raises(ValueError, match="feature names"):
-        model.predict(table.rename(columns={"g0": "h0"}))
+    np.testing.assert_array_equal(model.predict(table[names[::-1]]), model.labels_)
+    with pytest.raises(ValueError, match=f"1 of them is missing: '{names[0]}'"):
+        model.predict(table.rename(columns={names[0]: "other"}))
 
 
 def test_constant_features_are_not_selected():

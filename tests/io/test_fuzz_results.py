@@ -29,7 +29,10 @@ CASES, PARTS = int(os.environ.get("MRSHC_FUZZ_CASES", "3000")), 10
 # The page holds a whole plotting library: a share of the cases is enough.
 CASES_PER_PAGE = 40
 
-TABLES = ("clusters.csv", "features.csv", "silhouettes.csv", "markers.csv", "linkage.csv")
+TABLES = (
+    *("clusters.csv", "features.csv", "silhouettes.csv", "markers.csv", "linkage.csv"),
+    "centers.csv",
+)
 FILES = (*TABLES, "selected.gct", "result.json")
 HOSTILE = (
     *("-1", "0", "1", "2", "7", "1e308", "-1e308", "nan", "NaN", "inf", "-inf", "", "text", "0.5"),
@@ -166,7 +169,7 @@ def assert_sentence(error):
 
 def cells_of(result):
     """Return all cells of all tables, as text: NaN differs from itself."""
-    names = ("samples", "features", "silhouettes", "markers", "selected")
+    names = ("samples", "features", "silhouettes", "markers", "selected", "centers")
     frames = [getattr(result, name) for name in names]
     parts = [part for f in frames for part in (f.columns.tolist(), f.index.tolist())]
     parts += [row for f in frames for row in f.to_numpy().tolist()]
@@ -185,6 +188,11 @@ def use(result):
         feature_names=list(result.selected.columns),
     )
     dendrogram_lines(result.linkage_matrix_)
+    table = tiny_table()
+    try:
+        assert len(result.predict(table)) == len(table.sample_names)
+    except UserError as error:
+        assert_sentence(error)
 
 
 @pytest.mark.parametrize("part", range(PARTS))

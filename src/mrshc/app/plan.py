@@ -55,6 +55,10 @@ class Plan:
         Positions in the table of the features that preprocessing kept.
     log : tuple of StepReport
         One report for each preprocessing step.
+    steps : tuple of transformers
+        The fitted preprocessing steps.
+    n_steps_passed : ndarray of shape (n_features,)
+        Number of steps that each feature of the table passed before a step removed it.
     backend : ExecutionBackend
         Process, cluster or device on which the estimator is fitted.
     method : str
@@ -81,6 +85,8 @@ class Plan:
     matrix: DataMatrix
     kept_features: Index
     log: tuple[StepReport, ...]
+    steps: tuple[Any, ...]
+    n_steps_passed: Index
     backend: ExecutionBackend
     method: str
     estimator: Any
@@ -204,10 +210,12 @@ def make_plan(
     given = {name: v for name, v in (parameters or {}).items() if v is not None}
     chosen_method = _get_method(method)
     matrix, kept, log = table.data, np.arange(table.X.shape[1]), tuple[StepReport, ...]()
+    fitted_steps, n_steps_passed = tuple[Any, ...](), np.zeros(kept.size, dtype=np.intp)
     if matrix.in_memory:
         needs_shared = chosen_method.needs_shared_features
         prepared = _preprocess(matrix.values, table, steps, needs_shared_features=needs_shared)
         matrix, kept, log = ArrayMatrix(prepared.X), prepared.kept, prepared.log
+        fitted_steps, n_steps_passed = prepared.steps, prepared.n_steps_passed
     else:
         _refuse_steps_out_of_core(steps)
     is_local_array = matrix.in_memory and not backend.transfers_arrays
@@ -236,6 +244,8 @@ def make_plan(
         matrix=matrix,
         kept_features=kept,
         log=log,
+        steps=fitted_steps,
+        n_steps_passed=n_steps_passed,
         backend=backend,
         method=method,
         estimator=estimator,

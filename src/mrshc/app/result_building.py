@@ -24,6 +24,8 @@ from mrshc.core.trees.tree import Tree
 from mrshc.io.comparison_file_version import COMPARISON_FORMAT, COMPARISON_VERSION
 from mrshc.io.raw_table import clean_unique_names
 from mrshc.io.result import FORMAT, FORMAT_VERSION, MAX_CUTS, Result
+from mrshc.io.result_table_checks import learnt_column
+from mrshc.preprocessing.new_samples import learnt_values, needed_features, step_use
 
 # Packages whose versions are stored with a result, since other versions may give other numbers or
 # pictures.
@@ -92,7 +94,12 @@ def build_result(
             gene_sets, about["genes"]["sets"] = gene_set_table(
                 plan.genes, markers, features=features, column=column
             )
-    about["n_rows"] = {"features": len(features), "markers": len(markers)}
+    centers, about["prediction"] = _center_table(plan, model, labels)
+    about["n_rows"] = {
+        "features": len(features),
+        "markers": len(markers),
+        "centers": len(centers),
+    }
     return Result(
         about=about,
         samples=samples,
@@ -116,6 +123,7 @@ def build_result(
         ),
         markers=markers,
         linkage_matrix_=model.linkage_matrix_,
+        centers=centers,
         branches=_branch_table(model.linkage_matrix_, confidence),
         consensus=None if confidence.stability is None else confidence.stability.consensus,
         gene_sets=gene_sets,
@@ -436,6 +444,67 @@ def _marker_table(
     ]
 
 
+def _center_table(
+    plan: Plan, model: Any, labels: NDArray[np.intp]
+) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Return the table of the features that new samples need, and the entry "prediction".
+
+    The table contains the centres of the clusters, and values that preprocessing steps learnt.
+    """
+    # As for markers, clusters that are not in `labels_` are a cut of the tree.
+    k = None if hasattr(model, "labels_") else int(labels.max()) + 1
+    centres = model.cluster_centres(plan.data, k=k)
+    used = plan.kept_features[centres.features]
+    needed = needed_features(plan.steps, plan.n_steps_passed, used)
+    is_used = np.isin(needed, used)
+    learnt = learnt_values(plan.steps, plan.n_steps_passed, needed)
+
+    def fill(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        column = np.full(needed.size, np.nan)
+        column[is_used] = values
+        return column
+
+    counts = plan.table.name_counts
+    columns: dict[str, Any] = {
+        "n_same": np.ones(needed.size, np.intp) if counts is None else counts[needed],
+        "n_steps": plan.n_steps_passed[needed],
+    }
+    columns |= {learnt_column(step + 1, name): values for (step, name), values in learnt.items()}
+    columns |= {"used": is_used, "weight": fill(centres.weights)}
+    if plan.parameters.get("robust"):
+        limits = np.full((2, used.size), np.nan) if centres.limits is None else centres.limits
+        # An infinite limit is written as an empty cell.
+        columns |= {
+            title: fill(np.where(np.isfinite(values), values, np.nan))
+            for title, values in zip(("lower", "upper"), limits, strict=True)
+        }
+    columns |= {f"center_{i}": fill(row) for i, row in enumerate(centres.values, start=1)}
+    names = pd.Index(plan.table.feature_names[needed], name="feature", dtype=object)
+    entry = {
+        "metric": centres.metric,
+        "learnt": [{"step": step + 1, "name": name} for step, name in learnt],
+    }
+    return pd.DataFrame(columns, index=names), entry
+
+
+def _describe_steps(plan: Plan) -> list[dict[str, Any]]:
+    """Return the entry "preprocessing" of result.json: what each step is, did, and needs."""
+    entries = []
+    for report, step in zip(plan.log, plan.steps, strict=True):
+        use = step_use(step)
+        # The parameters of steps that cannot be repeated may be arbitrary objects.
+        parameters = {} if use == "impossible" else step.get_params(deep=False)
+        entries.append(
+            {
+                **asdict(report),
+                "name": type(step).__name__,
+                "parameters": {name: _to_json_value(value) for name, value in parameters.items()},
+                "new_samples": use,
+            }
+        )
+    return entries
+
+
 def _annotation_kinds(frame: pd.DataFrame, *, skip: int) -> list[dict[str, str]]:
     """Return the name and the kind of each column of a table after the first `skip` columns.
 
@@ -469,7 +538,7 @@ def _describe_run(
         "command": plan.command,
         "work": plan.fingerprint,  # identifies the result if the run is started again
         "data": describe_data(plan),
-        "preprocessing": [asdict(step) for step in plan.log],
+        "preprocessing": _describe_steps(plan),
         "method": plan.method,
         "parameters": {name: _to_json_value(v) for name, v in plan.parameters.items()},
         "chosen": {

@@ -17,6 +17,7 @@ from mrshc.core.data.conversion import as_stored_matrix
 from mrshc.core.data.data_matrix import DataMatrix
 from mrshc.core.parallel import limit_blas_to_one_thread
 from mrshc.core.robust.missing_values import complete_missing_cells
+from mrshc.core.trees.cluster_centres import ClusterCentres, cluster_centres
 from mrshc.core.trees.tree import (
     EUCLIDEAN_LINKAGES,
     LINKAGES,
@@ -31,6 +32,7 @@ from mrshc.errors import Parameter, ParameterError, PythonOnly, Sentence, Settin
 from mrshc.estimators.marker_table import marker_table
 from mrshc.validation.anndata_names import as_named_table, check_names_of_stored_data
 from mrshc.validation.estimator_data import check_n_features, check_samples, delete_attributes
+from mrshc.validation.new_samples import columns_of_new_samples, refuse_incomparable_samples
 from mrshc.validation.parameters import (
     check_increasing_integers,
     check_integer,
@@ -117,6 +119,7 @@ class TreeClusterer(FeatureSelector, ClusterMixin, BaseEstimator):
 
     linkage: Any
     metric: Any
+    _centres: ClusterCentres
 
     def _store_tree(self, tree: Tree, support: Mask) -> None:
         """Set the fitted attributes that describe a tree built on the features in `support`."""
@@ -269,6 +272,134 @@ class TreeClusterer(FeatureSelector, ClusterMixin, BaseEstimator):
             alpha=alpha,
         )
 
+    def predict(self, X: Any) -> Labels:
+        """Return the cluster of new samples: the one whose centre is nearest.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_new_samples, n_features)
+            New samples; NaN marks a missing value. If X is a DataFrame and the data of the fit had
+            column names, features are matched by name: only the features on which the tree is built
+            are needed, in any order, and other columns are ignored. Otherwise X must have the
+            features of the fit in the same order.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_new_samples,)
+            Cluster of each sample, numbered as in `labels_`. If there is only one cluster, it is 0
+            for all samples.
+
+        Raises
+        ------
+        ValueError
+            If X is invalid, lacks a feature on which the tree is built or has it twice, or if a
+            sample cannot be compared with the clusters: it has no observed value in these features
+            or, with `metric="correlation"`, fewer than three different ones.
+        ParameterError
+            If `n_clusters` was None in the fit.
+
+        See Also
+        --------
+        cluster_distances : Distances to the centres of the clusters.
+
+        Notes
+        -----
+        The centre of a cluster is the mean of its samples for squared Euclidean distances, and
+        their median in each feature for city-block distances. For correlations, it is the mean of
+        the samples after each is centred and scaled to norm 1. The distance of a sample to a centre
+        has the metric, the features and the weights of the tree. For :class:`COSA`, whose weights
+        differ between samples, it is the city-block distance with the mean weights. A missing
+        value is left out of the distances of its sample. In a robust fit, new samples are
+        winsorised at the limits of the fit, outlying samples do not influence the centres, and a
+        new sample that is outlying is assigned as well.
+
+        The rule is the same for all linkages. A tree is not a set of nearest centres, so `predict`
+        may assign some samples of the fit to another cluster than `labels_`.
+        """
+        return np.argmin(self.cluster_distances(X), axis=1)
+
+    def cluster_distances(self, X: Any) -> Float:
+        """Return the distances of new samples to the centres of the clusters.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_new_samples, n_features)
+            New samples, as in `predict`.
+
+        Returns
+        -------
+        distances : ndarray of shape (n_new_samples, n_clusters)
+            Distance of each sample to the centre of each cluster; see `predict`. If values are
+            missing, sums over the observed features are scaled up to all features.
+
+        Raises
+        ------
+        ValueError
+            If X is invalid; see `predict`.
+        ParameterError
+            If `n_clusters` was None in the fit.
+        """
+        check_is_fitted(self)
+        if not hasattr(self, "labels_"):
+            raise ParameterError(
+                "predict needs clusters, but {n_clusters} was None in the fit. Set it, and fit "
+                "again.",
+                n_clusters=Parameter("n_clusters"),
+            )
+        if not hasattr(self, "_centres"):
+            raise NotImplementedError(
+                f"predict needs the centres of the clusters, but {type(self).__name__} does not "
+                "store them. Call _store_centres at the end of its method fit."
+            )
+        columns = columns_of_new_samples(self, X, self._centres.features)
+        refuse_incomparable_samples(self._centres, columns)
+        return self._centres.distances(columns)
+
+    def cluster_centres(self, X: Any, *, k: int | None = None) -> ClusterCentres:
+        """Return the centres of clusters, by which new samples are assigned.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The data that were passed to `fit`.
+        k : int or None, default=None
+            Number of clusters into which the tree is cut. If None, the clusters in `labels_` are
+            used.
+
+        Returns
+        -------
+        ClusterCentres
+            The centres, in the features on which the tree is built.
+
+        Raises
+        ------
+        ValueError
+            If X is invalid, or if the number of samples or features, or their names, differ from
+            those of the fit.
+        ParameterError
+            If `k` is invalid, or if `k` is None and the fit did not define `labels_`.
+        """
+        check_is_fitted(self)
+        # The centres of `labels_` were computed in the fit, so X need not be read again.
+        if k is None and hasattr(self, "_centres"):
+            return self._centres
+        labels = self._labels_of_cut(k)
+        return cluster_centres(
+            self.data_of_fit(X),
+            labels,
+            features=np.flatnonzero(self._tree_features()),
+            metric=self.metric,
+            weights=self._tree_feature_weights(),
+            excluded=self._outlier_rows,
+        )
+
+    def _store_centres(self, centres: ClusterCentres | None) -> None:
+        """Store the centres for `predict`, or delete those of an earlier fit if there are none."""
+        if centres is None:
+            delete_attributes(self, "_centres")
+        else:
+            self._centres = centres
+
     def data_of_fit(self, X: Any) -> DataMatrix:
         """Return X as a `DataMatrix`, after checking that X can be the data of the fit.
 
@@ -399,6 +530,38 @@ class TreeCutter(TreeClusterer):
                 advice="Set it, or call fit and then cut(k).",
             )
         return self.fit(X, y).labels_
+
+
+def centres_of_cut(
+    data: DataMatrix,
+    tree: Tree,
+    n_clusters: int | None,
+    *,
+    features: Index,
+    metric: Metric,
+    weights: Float | None = None,
+) -> ClusterCentres | None:
+    """Return the centres of the clusters into which a tree is cut, for the method `predict`.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The data of the fit, from which the columns of `features` are read.
+    tree : Tree
+        The tree.
+    n_clusters : int or None
+        Number of clusters. If None, the tree is not cut, and None is returned.
+    features : ndarray of shape (q,)
+        Indices of the features on which the tree is built.
+    metric : str
+        Metric of the tree.
+    weights : ndarray of shape (q,) or None, default=None
+        Weights of the features in the distances; None if all weights are equal.
+    """
+    if n_clusters is None:
+        return None
+    labels = tree.number_by_leaves(tree.cut(n_clusters))
+    return cluster_centres(data, labels, features=features, metric=metric, weights=weights)
 
 
 def store_n_passes(estimator: Any, n_passes: int | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import isqrt
 from typing import Any, Self
 
@@ -10,7 +11,9 @@ from numpy.typing import NDArray
 
 from mrshc.core.array_types import Float, Mask
 from mrshc.core.cosa.sample_weights import CosaResult, cosa_distances, feature_scales
+from mrshc.core.data.array_matrix import ArrayMatrix
 from mrshc.core.parallel import limit_blas_to_one_thread
+from mrshc.core.trees.cluster_centres import cluster_centres
 from mrshc.core.trees.tree import EUCLIDEAN_LINKAGES, LINKAGES, Linkage, agglomerate
 from mrshc.estimators.base import TreeCutter, all_constant_error, no_common_feature_error
 from mrshc.validation.estimator_data import check_samples
@@ -221,6 +224,19 @@ class COSA(TreeCutter):
         self._scales = scales
         self._store_tree(agglomerate(result.distances, linkage), support)
         self._store_cut(n_clusters)
+        centres = None
+        if n_clusters is not None:
+            # The data are in memory, so they are not read again from a file.
+            part = ArrayMatrix(values)
+            whole = cluster_centres(
+                part,
+                self.labels_,
+                features=np.arange(values.shape[1]),
+                metric="cityblock",
+                weights=self._tree_feature_weights(),
+            )
+            centres = replace(whole, features=np.flatnonzero(is_scaled))
+        self._store_centres(centres)
         return self
 
     def _check_settings(self, n: int) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from mrshc.core.trees.tree import agglomerate
 from mrshc.estimators.base import (
     TreeCutter,
     all_constant_error,
+    centres_of_cut,
     check_feature_count,
     check_linkage_and_metric,
 )
@@ -153,8 +154,12 @@ class HighVarianceHC(TreeCutter):
         support[np.argsort(-variances, kind="stable")[:q]] = True
         with limit_blas_to_one_thread():
             # Distances computed in single precision would lose digits to cancellation.
-            columns = data.columns(np.flatnonzero(support)).astype(np.float64)
+            features = np.flatnonzero(support)
+            columns = data.columns(features).astype(np.float64)
             distances = complete_missing_cells(columns).distances(metric)
-        self._store_tree(agglomerate(distances, linkage), support)
+        tree = agglomerate(distances, linkage)
+        centres = centres_of_cut(data, tree, n_clusters, features=features, metric=metric)
+        self._store_tree(tree, support)
         self._store_cut(n_clusters)
+        self._store_centres(centres)
         return self

@@ -13,9 +13,15 @@ from mrshc.core.data.centre_data import centre
 from mrshc.core.data.data_matrix import DataMatrix
 from mrshc.core.parallel import effective_n_threads, limit_blas_to_one_thread
 from mrshc.core.robust.missing_values import complete_missing_cells
-from mrshc.core.robust.outliers import RobustData, attach_to_nearest_neighbours, detect_outliers
+from mrshc.core.robust.outliers import (
+    RobustData,
+    attach_to_nearest_neighbours,
+    detect_outliers,
+    winsorisation_limits,
+)
 from mrshc.core.search import SearchPlan, SearchResult, search
 from mrshc.core.selection import RULES, candidate_table
+from mrshc.core.trees.cluster_centres import ClusterCentres, cluster_centres
 from mrshc.core.trees.gap_statistic import GapSettings
 from mrshc.core.trees.tree import Metric
 from mrshc.errors import Parameter, ParameterError, Setting
@@ -518,6 +524,8 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
             result = search(matrix, plan, n_jobs=n_jobs, progress=progress, memory=checkpoint)
         if robust.outlying_samples.size:
             result = _attach_outliers(result, robust, gap)
+        centres = self._centres_of_result(result, data=data, robust=robust)
+        self._store_centres(centres)
         self._store_result(result, robust.outlying_samples, n_features=data.shape[1])
         store_n_passes(self, matrix.n_passes)
         return self
@@ -561,6 +569,25 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
             those of the fit.
         """
         return self._robust_data(super().data_of_fit(X), self.metric).data
+
+    def _centres_of_result(
+        self, result: SearchResult, *, data: DataMatrix, robust: RobustData
+    ) -> ClusterCentres:
+        """Return the centres of the clusters, for the method `predict`.
+
+        `data` contains the data before, and `robust` after they are winsorised.
+        """
+        limits = None
+        if self.robust:
+            limits = winsorisation_limits(data.columns(result.features), robust.outlying_samples)
+        return cluster_centres(
+            robust.data,
+            result.pruned.tree.number_by_leaves(result.labels),
+            features=result.features,
+            metric=self.metric,
+            excluded=robust.outlying_samples,
+            limits=limits,
+        )
 
     def _search_plan(self, data: DataMatrix, gap: GapSettings) -> SearchPlan:
         """Return the settings of the search; raise ParameterError if a parameter is invalid."""

@@ -7,9 +7,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from mrshc.core.array_types import Float
+from mrshc.core.array_types import Float, Index
 from mrshc.core.data.centre_data import centre
-from mrshc.core.inference.refinement import RefinementResult, RefinementSettings, refine_feature_set
+from mrshc.core.inference.refinement import refine_feature_set
 from mrshc.core.parallel import effective_n_threads, limit_blas_to_one_thread
 from mrshc.core.permutations import PermutationGap
 from mrshc.core.robust.missing_values import complete_missing_cells
@@ -23,6 +23,7 @@ from mrshc.estimators.base import (
     TreeCutter,
     all_constant_error,
     candidate_feature_counts,
+    centres_of_cut,
     check_linkage_and_metric,
     derive_seed,
     no_common_feature_error,
@@ -371,6 +372,14 @@ class SHC(CallbackSupportMixin, TreeCutter):
                 # The pass that computes the column statistics takes place only once, but `pairs`
                 # and `matrix` both count it.
                 n_passes = pairs.n_passes + (matrix.n_passes or 1) - 1
+            tree = agglomerate(_as_distances(dissimilarity), linkage)
+            features, weights = _nonzero_weights(solutions[best])
+            if settings is not None and refined is not None and refined.supported:
+                distances = complete_missing_cells(columns).distances(settings.metric)
+                tree, features, weights = agglomerate(distances, linkage), refined.features, None
+            centres = centres_of_cut(
+                data, tree, n_clusters, features=features, metric=metric, weights=weights
+            )
         # X is not read after this point. A fit that fails while reading X therefore leaves the
         # attributes of an earlier fit unchanged.
         self._store_solution(solutions[best], parameter=penalty.parameter, n_features=p)
@@ -378,36 +387,16 @@ class SHC(CallbackSupportMixin, TreeCutter):
         self.search_results_ = search_table(
             solutions, parameter=penalty.parameter, targets=penalty.targets, gap=gap, best=best
         )
-        # A dissimilarity that is orthogonal to an earlier dissimilarity has negative entries, which
-        # are not valid distances. The same amount is therefore added to all entries, which does not
-        # change their order.
-        distances = self.dissimilarity_ - min(0.0, float(self.dissimilarity_.min()))
-        np.fill_diagonal(distances, 0.0)
-        self._store_tree(agglomerate(distances, linkage), self.feature_weights_ > 0)
+        support = np.zeros(p, dtype=bool)
+        support[features] = True
+        self._store_tree(tree, support)
         self._store_cut(n_clusters)
+        self._store_centres(centres)
         store_refinement(self, refined)
-        if settings is not None and refined is not None:
-            self._store_refined_tree(refined, columns, settings)
+        if refined is not None and refined.supported is False:
+            warn_caller(no_support_warning(n_given=n_clusters))
         store_n_passes(self, None if data.in_memory else n_passes)
         return self
-
-    def _store_refined_tree(
-        self, refined: RefinementResult, columns: Float, settings: RefinementSettings
-    ) -> None:
-        """Replace the tree on the weighted features by a tree on the refined features.
-
-        If `refined.supported` is False, keep the tree and issue a warning. If it is None, change
-        nothing. `columns` contains the refined features.
-        """
-        if refined.supported:
-            support = np.zeros(self._support.size, dtype=bool)
-            support[refined.features] = True
-            with limit_blas_to_one_thread():
-                distances = complete_missing_cells(columns).distances(settings.metric)
-            self._store_tree(agglomerate(distances, settings.linkage), support)
-            self._store_cut(self.n_clusters)
-        elif refined.supported is False:
-            warn_caller(no_support_warning(n_given=self.n_clusters))
 
     @property
     def _has_weighted_tree(self) -> bool:
@@ -601,6 +590,27 @@ class SHC(CallbackSupportMixin, TreeCutter):
         setattr(self, f"{parameter}_", getattr(solution, parameter))
         self.n_iter_ = solution.n_iter
         self.converged_ = solution.converged
+
+
+def _as_distances(dissimilarity: Float) -> Float:
+    """Return a dissimilarity matrix as nonnegative distances, from which a tree can be built."""
+    # A dissimilarity that is orthogonal to an earlier dissimilarity has negative entries, which are
+    # not valid distances. The same amount is therefore added to all entries, which does not change
+    # their order.
+    distances = dissimilarity - min(0.0, float(dissimilarity.min()))
+    np.fill_diagonal(distances, 0.0)
+    return distances
+
+
+def _nonzero_weights(solution: Any) -> tuple[Index, Float | None]:
+    """Return the indices of the features with a nonzero weight, in increasing order, and weights.
+
+    The type of the weights includes None, since a tree on refined features has no weights.
+    """
+    is_positive = solution.weights > 0
+    features, weights = solution.indices[is_positive], solution.weights[is_positive]
+    order = np.argsort(features)
+    return features[order], weights[order]
 
 
 def _is_auto(value: Any) -> bool:

@@ -8,10 +8,9 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from mrshc.core.array_types import Float, Labels
-from mrshc.core.data.conversion import as_stored_matrix
 from mrshc.core.data.data_matrix import DataMatrix
 from mrshc.core.parallel import effective_n_threads, limit_blas_to_one_thread
 from mrshc.core.permutations import PermutationGap
@@ -25,10 +24,9 @@ from mrshc.core.sparse_kmeans.partitions import (
 from mrshc.errors import Parameter, ParameterError, PythonOnly
 from mrshc.estimators.base import FeatureSelector, all_constant_error, derive_seed
 from mrshc.estimators.penalty_candidates import candidate_l1_bounds, search_table
-from mrshc.validation.anndata_names import as_named_table, check_names_of_stored_data
-from mrshc.validation.estimator_data import check_n_features, check_samples
+from mrshc.validation.estimator_data import check_samples
+from mrshc.validation.new_samples import columns_of_new_samples
 from mrshc.validation.parameters import MAX_REPETITIONS, check_integer, check_n_jobs
-from mrshc.validation.tables import check_numeric_columns
 
 
 class SparseKMeans(FeatureSelector, ClusterMixin, BaseEstimator):
@@ -229,8 +227,10 @@ class SparseKMeans(FeatureSelector, ClusterMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Data with the same features as the data that were passed to `fit`. The samples may be
-            different.
+            New samples, without missing values. If X is a DataFrame and the data of the fit had
+            column names, features are matched by name: only the features with a nonzero weight are
+            needed, in any order, and other columns are ignored. Otherwise X must have the features
+            of the fit in the same order.
 
         Returns
         -------
@@ -241,21 +241,14 @@ class SparseKMeans(FeatureSelector, ClusterMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If X is invalid or does not have the features of the fit, or if values are missing.
+            If X is invalid, lacks a feature with a nonzero weight or has it twice, or if values are
+            missing.
         """
         check_is_fitted(self)
         selected = np.flatnonzero(self._support)
-        if (data := as_stored_matrix(X)) is None:
-            table = check_numeric_columns(as_named_table(X))
-            array = validate_data(self, table, reset=False, dtype=[np.float64, np.float32])
-            columns = array[:, selected]
-        else:
-            check_n_features(self, data.shape[1])
-            check_names_of_stored_data(self, X)
-            columns = data.columns(selected)
-            _refuse_missing_values(bool(np.isnan(columns).any()))
-        # Squares of single-precision differences would lose digits.
-        columns, weights = columns.astype(np.float64), self.feature_weights_[selected]
+        columns = columns_of_new_samples(self, X, selected, allow_missing=False)
+        _refuse_missing_values(bool(np.isnan(columns).any()))
+        weights = self.feature_weights_[selected]
         distances = [
             np.square(columns - center) @ weights for center in self.cluster_centers_[:, selected]
         ]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mrshc.io.gene_sets import GeneSets, read_gene_sets
+    from mrshc.io.prediction import predict_clusters
     from mrshc.io.result import Result, ResultError, load_result
     from mrshc.io.streams import TableError
     from mrshc.io.table import Table
@@ -20,6 +21,7 @@ __all__ = [
     "TableError",
     "can_read_in_blocks",
     "load_result",
+    "predict_clusters",
     "read_gene_sets",
     "read_table",
 ]
@@ -27,6 +29,7 @@ __all__ = [
 # Each name is imported when it is first used. The command-line help needs only the list of table
 # formats, so it should not load pandas and the other libraries that results need.
 _NAMES_OF_MODULES = {
+    "prediction": ("predict_clusters",),
     "gene_sets": ("GeneSets", "read_gene_sets"),
     "result": ("Result", "ResultError", "load_result"),
     "streams": ("TableError",),

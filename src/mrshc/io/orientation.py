@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,10 +15,11 @@ from mrshc.errors import Sentence, Setting
 from mrshc.io.raw_table import Orientation, RawTable, clean_unique_names, parse_annotation
 from mrshc.io.streams import FlawError
 from mrshc.io.table import Table, missing_values_message
+from mrshc.utils.text_cleaning import clean_text
 
 # Smallest numbers of samples and features that are accepted. With two samples there is only one
 # tree, and with one feature there is nothing to select.
-_MIN_SAMPLES, _MIN_FEATURES = 3, 2
+MIN_SAMPLES, _MIN_FEATURES = 3, 2
 _SIDES: tuple[Orientation, Orientation] = ("rows", "columns")
 
 
@@ -27,6 +29,7 @@ def orient_table(
     features: Orientation | None,
     truth: str | None,
     annotations: pd.DataFrame | None = None,
+    min_samples: int = MIN_SAMPLES,
 ) -> Table:
     """Return a table with samples in rows, unique names and typed annotations.
 
@@ -43,6 +46,8 @@ def orient_table(
     annotations : DataFrame or None, default=None
         Annotations of the samples from a second table. The sample names in the second table are
         used to determine whether the samples of `raw` are in rows or in columns.
+    min_samples : int, default=3
+        Smallest number of samples that is accepted.
 
     Returns
     -------
@@ -58,7 +63,7 @@ def orient_table(
     side, reason = _find_feature_side(raw, features=features, truth=truth, annotations=annotations)
     X = raw.values.T if side == "rows" else raw.values
     n, p = X.shape
-    _refuse_too_few((n, p), side)
+    _refuse_too_few((n, p), side, min_samples=min_samples)
     summary = Sentence(
         "{p:,} features and {n:,} samples; features in {side} ({reason}).",
         p=p,
@@ -91,6 +96,7 @@ def orient_table(
         feature_annotations=_annotation_frame(of_features, feature_names, decimal=raw.decimal),
         source="",
         notes=tuple(notes),
+        name_counts=None if variables is None else _count_names(variables),
     )
 
 
@@ -108,6 +114,15 @@ def _unique_names(
             f"{changed[0]!r}."
         )
     return np.array(new_names, dtype=object)
+
+
+def _count_names(names: Sequence[str]) -> NDArray[np.intp] | None:
+    """Return how often each name occurs among all names; None if every name occurs once."""
+    cleaned = [clean_text(name) for name in names]
+    counts = Counter(cleaned)
+    if len(counts) == len(cleaned):
+        return None
+    return np.array([counts[name] for name in cleaned], dtype=np.intp)
 
 
 def _find_feature_side(
@@ -145,19 +160,19 @@ def _find_feature_side(
     )
 
 
-def _refuse_too_few(shape: tuple[int, int], side: str) -> None:
+def _refuse_too_few(shape: tuple[int, int], side: str, *, min_samples: int) -> None:
     """Raise FlawError if a table has too few samples or features.
 
     The message states that the orientation of the table may be wrong.
     """
     n, p = shape
-    if n < _MIN_SAMPLES or p < _MIN_FEATURES:
+    if n < min_samples or p < _MIN_FEATURES:
         other = "columns" if side == "rows" else "rows"
         raise FlawError(
             Sentence(
                 "must hold at least {fewest[0]} samples and {fewest[1]} features, but has {n} and "
                 "{p} with features in {side}. If they are in {other}, give {features}",
-                fewest=(_MIN_SAMPLES, _MIN_FEATURES),
+                fewest=(min_samples, _MIN_FEATURES),
                 n=n,
                 p=p,
                 side=side,

@@ -45,8 +45,8 @@ RESULT_FILE = "result.json"
 SCHEMA = Path(__file__).with_name("result.schema.json")
 # Tables that `load_result` reads. The checksums of these files are stored in result.json.
 CHECKED_TABLES = (
-    *("clusters.csv", "features.csv", "linkage.csv", "markers.csv", "selected.gct"),
-    "silhouettes.csv",
+    *("centers.csv", "clusters.csv", "features.csv", "linkage.csv", "markers.csv"),
+    *("selected.gct", "silhouettes.csv"),
 )
 # Tables that a result has only if the significance of its branches, its stability or the
 # over-representation of gene sets was computed. They are read and checked like the other tables.
@@ -125,6 +125,15 @@ class Result:
         are equal. Clusters are counted from 1.
     linkage_matrix_ : ndarray of shape (n_samples - 1, 4)
         The tree, in the format of `scipy.cluster.hierarchy.linkage`.
+    centers : DataFrame of shape (n_needed_features, n_columns)
+        One row for each feature that is needed to assign new samples to clusters; the index
+        contains the names. "used" states whether clusters are compared in the feature, and
+        "center_1", "center_2", ... contain the centres of the clusters; see `predict`. "weight" is
+        the weight of the feature in distances, and "lower" and "upper" are the limits at which a
+        robust fit winsorises values (missing if there are none). Other features are needed only by
+        preprocessing: "n_steps" is the number of steps that a feature passed, and columns such as
+        "step_3_mean" contain values that a step learnt. "n_same" is the number of features that
+        have the same name in the file.
     branches : DataFrame of shape (n_samples - 1, n_columns) or None, default=None
         One row for each node of the tree, from the root downwards: a node comes after its
         ancestors. It is None unless the stability or the significance of the branches was computed.
@@ -161,6 +170,7 @@ class Result:
     silhouettes: pd.DataFrame
     markers: pd.DataFrame
     linkage_matrix_: NDArray[np.float64]
+    centers: pd.DataFrame
     branches: pd.DataFrame | None = None
     consensus: NDArray[np.float64] | None = None
     gene_sets: pd.DataFrame | None = None
@@ -240,6 +250,38 @@ class Result:
         """Number of clusters that the user gave; None if the user did not give a number."""
         given = self.about["parameters"].get("n_clusters")
         return given if isinstance(given, int) else None
+
+    def predict(self, X: Any) -> NDArray[np.intp]:
+        """Return the cluster of new samples: the one whose centre is nearest.
+
+        New samples are preprocessed like the data of the result, with the parameters learnt from
+        these data.
+
+        Parameters
+        ----------
+        X : DataFrame of shape (n_new_samples, n_features) or Table
+            New samples, before preprocessing; NaN marks a missing value. Features are matched by
+            name. Features that are not needed are ignored.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_new_samples,)
+            Cluster of each sample, counted from 0 as in `labels_`.
+
+        Raises
+        ------
+        UserError
+            If X has no names of features, lacks a feature that is needed or has it twice, or if a
+            preprocessing step cannot be applied to the new samples.
+
+        See Also
+        --------
+        mrshc.io.predict_clusters : Returns distances to the clusters as well.
+        mrshc.MrSHC.predict : Describes the rule.
+        """
+        from mrshc.io.prediction import predict_clusters
+
+        return predict_clusters(self, X)["cluster"].to_numpy(dtype=np.intp) - 1
 
     @property
     def n_features_selected_(self) -> int:
@@ -413,6 +455,7 @@ def write_result(result: Result, folder: Path) -> None:
     _write_csv(result.silhouettes, folder / "silhouettes.csv", index_label="sample")
     _write_csv(result.markers, folder / "markers.csv")
     _write_csv(tree, folder / "linkage.csv")
+    _write_csv(result.centers, folder / "centers.csv", index_label="feature")
     (folder / "selected.gct").write_bytes(_format_selected(result).encode())
     if result.branches is not None:
         _write_csv(result.branches, folder / BRANCHES_FILE)
@@ -445,7 +488,16 @@ def _file_checksum(path: Path) -> str:
 
 
 def _write_csv(table: pd.DataFrame, path: Path, *, index_label: str | None = None) -> None:
-    """Write a table as CSV.
+    """Write a table as CSV; see `format_csv`. The file is compressed if its name ends in ".gz"."""
+    content = format_csv(table, index_label=index_label).encode()
+    if path.suffix == ".gz":
+        # Without the time of writing, equal tables are equal files.
+        content = gzip.compress(content, mtime=0)
+    path.write_bytes(content)
+
+
+def format_csv(table: pd.DataFrame, *, index_label: str | None = None) -> str:
+    """Return a table as text in CSV format.
 
     An apostrophe is put in front of text that a spreadsheet would read as a formula.
     `read_csv_columns` removes the apostrophe.
@@ -454,24 +506,18 @@ def _write_csv(table: pd.DataFrame, path: Path, *, index_label: str | None = Non
     ----------
     table : DataFrame
         The table.
-    path : Path
-        The file to write. It is compressed if its name ends with ".gz".
     index_label : str or None, default=None
         Title of the column that contains the index; None if the index is not to be written.
     """
     table = _guard_formulas(table)
     has_index = index_label is not None
     options: Any = {"index": has_index, "index_label": index_label, "lineterminator": "\n"}
-    text = table.to_csv(**options)
+    text: str = table.to_csv(**options)
     # Other programs read a carriage return as the end of a row, unless it is quoted. By default,
     # pandas does not quote text that contains a carriage return.
     if "\r" in text:
         text = table.to_csv(**options, quoting=csv.QUOTE_NONNUMERIC)
-    content = text.encode()
-    if path.suffix == ".gz":
-        # Without the time of writing, equal tables are equal files.
-        content = gzip.compress(content, mtime=0)
-    path.write_bytes(content)
+    return text
 
 
 def _guard_formulas(table: pd.DataFrame) -> pd.DataFrame:
@@ -563,6 +609,7 @@ def load_result(folder: str | os.PathLike[str]) -> Result:
         silhouettes=tables.silhouettes,
         markers=tables.markers,
         linkage_matrix_=tables.linkage_matrix,
+        centers=tables.centers,
         branches=tables.branches,
         consensus=tables.consensus,
         gene_sets=tables.gene_sets,

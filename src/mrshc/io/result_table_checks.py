@@ -82,6 +82,7 @@ class ResultTables:
     silhouettes: pd.DataFrame
     markers: pd.DataFrame
     linkage_matrix: NDArray[np.float64]
+    centers: pd.DataFrame
     branches: pd.DataFrame | None
     consensus: NDArray[np.float64] | None
     gene_sets: pd.DataFrame | None
@@ -159,6 +160,12 @@ def check_about(about: About) -> None:
         check_condition(scores["truth"] in names, "lacks the annotation that holds the classes")
         check_condition(scores["n_samples"] <= n, "knows the class of more samples than there are")
     check_candidates(about["search"])
+    learnt = [(entry["step"], entry["name"]) for entry in about["prediction"]["learnt"]]
+    check_condition(
+        len(set(learnt)) == len(learnt)
+        and all(step <= len(about["preprocessing"]) for step, _ in learnt),
+        "has learnt values of steps that it does not have",
+    )
 
 
 def _check_splits(splits: Sequence[dict[str, Any]], n: int) -> None:
@@ -261,6 +268,8 @@ def read_tables(folder: Path, about: About, *, most_cuts: int) -> ResultTables:
         )
     with prefix_file_name("markers.csv"):
         markers = _read_markers(folder / "markers.csv", features, about)
+    with prefix_file_name("centers.csv"):
+        centers = _read_centers(folder / "centers.csv", features, about)
     branches = consensus = gene_sets = None
     if has_gene_sets(about):
         with prefix_file_name(GENE_SETS_FILE):
@@ -280,6 +289,7 @@ def read_tables(folder: Path, about: About, *, most_cuts: int) -> ResultTables:
         silhouettes=_frame_indexed_by(silhouettes, "sample"),
         markers=pd.DataFrame(markers),
         linkage_matrix=linkage_matrix,
+        centers=_frame_indexed_by(centers, "feature"),
         branches=branches,
         consensus=consensus,
         gene_sets=gene_sets,
@@ -582,6 +592,65 @@ def _read_gene_sets(path: Path, about: About) -> pd.DataFrame:
     possible = np.minimum(columns["n_set"], columns["n_markers"])
     check_condition((columns["n_common"] <= possible).all(), "has more common genes than possible")
     return pd.DataFrame(columns)
+
+
+def learnt_column(step: int, name: str) -> str:
+    """Return the title of the column of centers.csv that contains values that a step learnt.
+
+    `step` is counted from 1, and `name` is the name of the fitted attribute.
+    """
+    return f"step_{step}_{name.rstrip('_')}"
+
+
+def _read_centers(path: Path, features: Columns, about: About) -> Columns:
+    """Return the columns of centers.csv; raise FlawError if the file contradicts other files."""
+    n_steps, k = len(about["preprocessing"]), about["chosen"]["n_clusters"]
+    types = {
+        "feature": _NAME_TYPE,
+        "n_same": integer_type(1),
+        "n_steps": integer_type(0, n_steps),
+        **{
+            learnt_column(entry["step"], entry["name"]): float_type(allow_empty=True)
+            for entry in about["prediction"]["learnt"]
+        },
+        "used": BOOLEAN_TYPE,
+        "weight": float_type(0, allow_empty=True),
+    }
+    if about["parameters"].get("robust"):
+        types |= {"lower": float_type(allow_empty=True), "upper": float_type(allow_empty=True)}
+    titles = [f"center_{i}" for i in range(1, k + 1)]
+    types |= dict.fromkeys(titles, float_type(-_MAX_VALUE, _MAX_VALUE, allow_empty=True))
+    centers = read_csv_columns(path, types, n_rows=about["n_rows"]["centers"])
+    check_condition(_are_unique(centers["feature"]), "names a feature twice")
+    used = centers["used"]
+    known = set(features["feature"].tolist())
+    check_condition(
+        used.any() and known.issuperset(centers["feature"][used].tolist()),
+        "compares clusters in other features than features.csv",
+    )
+    is_complete = (centers["n_steps"][used] == n_steps).all() and not any(
+        np.isnan(centers[title][used]).any() for title in ("weight", *titles)
+    )
+    check_condition(is_complete, "has a centre that is not complete")
+    check_condition(centers["weight"][used].any(), "has no feature with a weight")
+    if "lower" in types:
+        check_condition(
+            not (centers["lower"] > centers["upper"]).any(), "has limits in the wrong order"
+        )
+    _check_learnt_values(centers, about)
+    return centers
+
+
+def _check_learnt_values(centers: Columns, about: About) -> None:
+    """Raise FlawError if a value that a step learnt is missing, or if a scale is not positive."""
+    for entry in about["prediction"]["learnt"]:
+        values = centers[learnt_column(entry["step"], entry["name"])]
+        is_present = centers["n_steps"] >= entry["step"]
+        check_condition(
+            not np.isnan(values[is_present]).any()
+            and (entry["name"] != "scale_" or (values[is_present] > 0).all()),
+            "lacks a value that a preprocessing step learnt",
+        )
 
 
 def _cluster_list_type(k: int) -> ColumnType:

@@ -36,6 +36,9 @@ class Table:
         Sentences that state how the file was interpreted.
     reading : dict, default={}
         Arguments of `read_table` that differed from their default values.
+    name_counts : ndarray of shape (n_features,) or None, default=None
+        How often the name of each feature occurs in the file, where names need not be unique; None
+        if every name occurs once.
 
     See Also
     --------
@@ -71,6 +74,7 @@ class Table:
     source: str
     notes: tuple[str, ...]
     reading: dict[str, Any] = field(default_factory=dict)
+    name_counts: NDArray[np.intp] | None = None
 
     @property
     def data(self) -> DataMatrix:

@@ -9,7 +9,7 @@ from typing import Any
 
 from mrshc.errors import Sentence, Setting
 from mrshc.io.formats import ReadingOptions, find_format_in_blocks, list_formats, read_raw_table
-from mrshc.io.orientation import orient_table
+from mrshc.io.orientation import MIN_SAMPLES, orient_table
 from mrshc.io.raw_table import Orientation
 from mrshc.io.sample_annotations import join_annotations, read_sample_annotations
 from mrshc.io.streams import FlawError, TableError, display_name, table_error
@@ -32,6 +32,7 @@ def read_table(
     na_values: Sequence[str | float] = (),
     keep_numeric: bool = False,
     in_memory: bool | None = None,
+    min_samples: int = MIN_SAMPLES,
 ) -> Table:
     r"""Read a table of samples and features.
 
@@ -84,6 +85,9 @@ def read_table(
         estimators read them in blocks. This is possible for .npy, .h5ad and .zarr. By default, the
         values stay in the file only if this is possible and if they would take up more than half of
         the free memory.
+    min_samples : int, default=3
+        Smallest number of samples that is accepted. A clustering needs three; new samples for
+        :meth:`mrshc.io.Result.predict` may be fewer.
 
     Returns
     -------
@@ -140,7 +144,9 @@ def read_table(
     given |= {"in_memory": in_memory}
     name = display_name(path)
     try:
-        table = _read_and_orient(path, options, features=features, samples=samples)
+        table = _read_and_orient(
+            path, options, features=features, samples=samples, min_samples=min_samples
+        )
     except FlawError as flaw:
         raise table_error(name, flaw) from None
     except MemoryError:
@@ -165,6 +171,7 @@ def _read_and_orient(
     *,
     features: Orientation | None,
     samples: str | os.PathLike[str] | None,
+    min_samples: int,
 ) -> Table:
     """Return a table with samples in rows.
 
@@ -172,11 +179,17 @@ def _read_and_orient(
     """
     raw = read_raw_table(path, options)
     if samples is None:
-        return orient_table(raw, features=features, truth=options.truth)
+        return orient_table(raw, features=features, truth=options.truth, min_samples=min_samples)
     # The annotations are read before the table is oriented, since their sample names are used to
     # determine whether the samples are in rows or in columns.
     annotations = read_sample_annotations(samples)
-    table = orient_table(raw, features=features, truth=options.truth, annotations=annotations)
+    table = orient_table(
+        raw,
+        features=features,
+        truth=options.truth,
+        annotations=annotations,
+        min_samples=min_samples,
+    )
     return join_annotations(
         table, annotations, file_name=display_name(samples), na_values=options.na_values
     )

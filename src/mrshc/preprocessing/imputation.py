@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 
 from mrshc.core.array_types import Float, Index, Mask
-from mrshc.preprocessing.steps import Step, format_count
+from mrshc.preprocessing.steps import NewSampleUse, Step, format_count
 from mrshc.validation.parameters import check_integer, check_option
 
 # Maximum number of distances in memory at a time. In double precision, the distances take 16 MB,
@@ -83,6 +83,11 @@ class NeighborImputer(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
     ) -> None:
         self.n_neighbors = n_neighbors
         self.over = over
+
+    @property
+    def new_sample_use(self) -> NewSampleUse:
+        """How the step is applied to new samples, given what a saved result contains."""
+        return "imputation"
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Store the data from which the nearest neighbours are determined.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Literal
 
@@ -75,6 +75,11 @@ class Prepared:
         Indices of the remaining features in the original data, in increasing order.
     log : tuple of StepReport
         One report for each step.
+    steps : tuple of transformers
+        The fitted steps.
+    n_steps_passed : ndarray of shape (n_features,)
+        Number of steps that each feature of the original data passed before a step removed it; the
+        number of all steps if it was not removed.
 
     See Also
     --------
@@ -84,6 +89,8 @@ class Prepared:
     X: NDArray[Any]  # (n_samples, n_features_after)
     kept: Index  # (n_features_after,)
     log: tuple[StepReport, ...]
+    steps: tuple[Any, ...] = ()
+    n_steps_passed: Index = field(default_factory=lambda: np.empty(0, np.intp))  # (n_features,)
 
 
 def dudoit2002() -> list[Any]:
@@ -326,16 +333,22 @@ def prepare(
     labels = [str(j) if names is None else repr(str(names[j])) for j in range(array.shape[1])]
     kept = np.arange(array.shape[1])
     steps = list(steps)  # the number of steps is passed to `progress`
-    log = []
+    n_steps_passed = np.zeros(array.shape[1], dtype=np.intp)
+    log, fitted = [], []
     for done, step in enumerate(steps, start=1):
+        copy = clone(step)
         array, remaining, report = _apply_step(
-            clone(step), array, feature_labels=[labels[j] for j in kept]
+            copy, array, feature_labels=[labels[j] for j in kept]
         )
         kept = kept[remaining]
+        n_steps_passed[kept] = done
         log.append(report)
+        fitted.append(copy)
         if progress is not None:
             progress(done, len(steps))
-    return Prepared(X=array, kept=kept, log=tuple(log))
+    return Prepared(
+        X=array, kept=kept, log=tuple(log), steps=tuple(fitted), n_steps_passed=n_steps_passed
+    )
 
 
 def _apply_step(

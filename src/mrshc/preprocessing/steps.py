@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,15 +25,39 @@ LARGEST = 1e150
 _NO_BOUND = Sentence("{none}", none=PythonOnly("Give None for no bound."))
 
 
+# How a step is applied to new samples if only a saved result is available: to each value
+# ("values"), to each sample with all its features ("samples"), not at all since it only selects
+# features ("selection"), only if no value is missing since it imputes values from the data of the
+# fit ("imputation"), or in no way ("impossible").
+NewSampleUse = Literal["values", "samples", "selection", "imputation", "impossible"]
+
+
 class Step:
     """Base class of the preprocessing steps. All steps accept NaN and preserve single precision."""
 
+    # Step classes by name, from which the steps of a saved result are made again.
+    classes: ClassVar[dict[str, type[Step]]] = {}
+    # Fitted attributes of shape (n_features_in_,) that `transform` needs.
+    learnt_arrays: ClassVar[tuple[str, ...]] = ()
     # Names of the features in error messages. `prepare` sets these names, since the positions of
     # features change when earlier steps remove features.
     _feature_labels: list[str]
     # Whether the step takes logarithms. If so, the data are no longer on the scale of counts or raw
     # intensities, and no warning on their scale is needed.
     takes_logarithms = False
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        Step.classes[cls.__name__] = cls
+
+    @property
+    def new_sample_use(self) -> NewSampleUse:
+        """How the step is applied to new samples, given what a saved result contains.
+
+        A subclass that does not override this property cannot be applied to new samples without the
+        data of the fit.
+        """
+        return "impossible"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
@@ -92,6 +116,11 @@ class Thresholds(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def __init__(self, floor: float | None = None, ceiling: float | None = None) -> None:
         self.floor = floor
         self.ceiling = ceiling
+
+    @property
+    def new_sample_use(self) -> NewSampleUse:
+        """How the step is applied to new samples, given what a saved result contains."""
+        return "values"
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check the parameters and the data; nothing is estimated.
@@ -217,6 +246,11 @@ class RangeFilter(Step, SelectorMixin, BaseEstimator):
         self.min_ratio = min_ratio
         self.min_difference = min_difference
 
+    @property
+    def new_sample_use(self) -> NewSampleUse:
+        """How the step is applied to new samples, given what a saved result contains."""
+        return "selection"
+
     def fit(self, X: Any, y: Any = None) -> Self:
         """Determine which features to select.
 
@@ -325,6 +359,11 @@ class Log2(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True  # scikit-learn's tests then use positive data
         return tags
+
+    @property
+    def new_sample_use(self) -> NewSampleUse:
+        """How the step is applied to new samples, given what a saved result contains."""
+        return "values"
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check the parameter and the data; nothing is estimated.
@@ -448,8 +487,15 @@ class Standardize(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
            [ 0.,  0.,  0.]])
     """
 
+    learnt_arrays = ("mean_", "scale_")
+
     def __init__(self, over: Literal["samples", "features", "both"]) -> None:
         self.over = over
+
+    @property
+    def new_sample_use(self) -> NewSampleUse:
+        """How the step is applied to new samples, given what a saved result contains."""
+        return "values" if self.over == "features" else "samples"
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Compute the means and standard deviations of the features if features are standardised.
@@ -535,6 +581,11 @@ class ObservedFilter(Step, SelectorMixin, BaseEstimator):
     (2, 1)
     """
 
+    @property
+    def new_sample_use(self) -> NewSampleUse:
+        """How the step is applied to new samples, given what a saved result contains."""
+        return "selection"
+
     def fit(self, X: Any, y: Any = None) -> Self:
         """Determine which features have an observed value.
 
@@ -606,6 +657,11 @@ class VarianceFilter(Step, SelectorMixin, BaseEstimator):
 
     def __init__(self, n_features: int) -> None:
         self.n_features = n_features
+
+    @property
+    def new_sample_use(self) -> NewSampleUse:
+        """How the step is applied to new samples, given what a saved result contains."""
+        return "selection"
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Determine which features to select.

@@ -77,6 +77,7 @@ def check_samples(estimator: Any, X: Any, *, reset: bool = True, n_threads: int 
             if reset:
                 estimator.n_features_in_ = p
                 set_names_of_stored_data(estimator, X)
+                delete_attributes(estimator, "_column_labels_in")
             return data
         X = as_named_table(X, data.columns(np.arange(p)))
     X = as_named_table(X)
@@ -85,7 +86,19 @@ def check_samples(estimator: Any, X: Any, *, reset: bool = True, n_threads: int 
     _check_content(data, X=X, n_threads=n_threads)
     if reset:
         _store_sample_names(estimator, X)
+        _store_column_labels(estimator, X)
     return data
+
+
+def column_labels(estimator: Any) -> list[str] | None:
+    """Return the names of the features of the fit as text; None if they have no names.
+
+    Unlike `feature_names_in_`, the names may also be numbers, such as gene identifiers.
+    """
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is None:
+        names = getattr(estimator, "_column_labels_in", None)
+    return None if names is None else [str(name) for name in names]
 
 
 def _validate_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
@@ -174,6 +187,19 @@ def _store_sample_names(estimator: Any, X: Any) -> None:
         estimator.sample_names_in_ = np.asarray(X.index)
     else:
         delete_attributes(estimator, "sample_names_in_")
+
+
+def _store_column_labels(estimator: Any, X: Any) -> None:
+    """Store column names that are not all strings, which scikit-learn does not store.
+
+    Names 0, 1, ..., p - 1 are not stored: they are the default of pandas, and not names.
+    """
+    columns = getattr(X, "columns", None)
+    has_names = hasattr(estimator, "feature_names_in_")
+    if columns is None or has_names or is_default_index(columns):
+        delete_attributes(estimator, "_column_labels_in")
+    else:
+        estimator._column_labels_in = np.asarray([str(name) for name in columns], dtype=object)
 
 
 def _refuse_other_sample_index(estimator: Any, X: Any) -> None:

@@ -26,13 +26,14 @@ from mrshc.app.cli.help_lists import (
 )
 from mrshc.app.cli.option_names import option_for_parameter
 from mrshc.app.cli.options_from_dataclasses import expand_options
+from mrshc.app.cli.predict_command import predict
 from mrshc.app.cli.signals import exit_process, handle_termination
 from mrshc.app.cli.study_command import study
 from mrshc.errors import ResourceLostError, UserError, reword
 from mrshc.utils.text_cleaning import clean_text
 
 # The help lists the commands in this order. The demo comes first, since it is meant for new users.
-COMMANDS: tuple[Callable[..., None], ...] = (demo, cluster, compare, report, study)
+COMMANDS: tuple[Callable[..., None], ...] = (demo, cluster, predict, compare, report, study)
 
 
 def make_app(arguments: Sequence[str], *, all_choices: bool = False) -> typer.Typer:

@@ -279,7 +279,12 @@ class ReadingOptions:
                 refuse_missing_file(path)
 
     def read(
-        self, file: str, output: TerminalOutput, *, prefers_out_of_core: bool = False
+        self,
+        file: str,
+        output: TerminalOutput,
+        *,
+        prefers_out_of_core: bool = False,
+        min_samples: int | None = None,
     ) -> Table:
         """Read and return the table, and print how it was interpreted.
 
@@ -292,6 +297,9 @@ class ReadingOptions:
         prefers_out_of_core : bool, default=False
             Whether values are left in the file if the file can be read in blocks and the user gave
             neither --in-memory nor --out-of-core.
+        min_samples : int or None, default=None
+            Smallest number of samples that is accepted; None for the number that a clustering
+            needs.
         """
         from mrshc.io import can_read_in_blocks, read_table
 
@@ -312,6 +320,7 @@ class ReadingOptions:
                 na_values=self.na_values or (),
                 keep_numeric=self.keep_numeric,
                 in_memory=in_memory,
+                **({} if min_samples is None else {"min_samples": min_samples}),
             )
         # The notes from the library mention parameters, which are replaced by the corresponding
         # options of the command line.

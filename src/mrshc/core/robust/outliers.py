@@ -134,6 +134,43 @@ def winsorise(X: NDArray[Any], outlying: Index) -> NDArray[Any]:
     return _winsorise_cells(X, usual, remove_extremes=X.shape[0] >= _MIN_SAMPLES)
 
 
+def winsorisation_limits(X: NDArray[Any], outlying: Index) -> Float:
+    """Return the limits at which a robust fit winsorises features, an array of shape (2, m).
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, m)
+        Values of n samples in some or all features of the data, before they are winsorised.
+    outlying : ndarray of int
+        Indices of the samples that are outlying in the robust fit.
+
+    Returns
+    -------
+    ndarray of shape (2, m)
+        Lower and upper limit of each feature; infinite if the feature is not winsorised.
+    """
+    usual = np.setdiff1d(np.arange(X.shape[0]), outlying)
+    median, unit = _median_and_unit(X[usual].astype(np.float64))
+    return np.array([median - _WINSORISE_SDS * unit, median + _WINSORISE_SDS * unit])
+
+
+def _median_and_unit(reference: Float) -> tuple[Float, Float]:
+    """Return the median and the standard deviation of each feature of the usual samples.
+
+    The standard deviation is infinite if the feature is not winsorised. Missing values are ignored;
+    columns without observed values are set to zero in place.
+    """
+    # If a feature is missing in all usual samples, its median is undefined. The missing values are
+    # then replaced by zeros, to avoid a warning.
+    reference[:, np.isnan(reference).all(axis=0)] = 0.0
+    median = np.nanmedian(reference, axis=0)
+    deviation = _MAD_TO_SD * np.nanmedian(np.abs(reference - median), axis=0)
+    # The median absolute deviation is zero if more than half of the samples have the same value. In
+    # this case, it is not an estimate of the spread of the feature, and the feature is not
+    # winsorised.
+    return median, np.where(deviation > 0, deviation, np.inf)
+
+
 def _winsorise_cells(X: NDArray[Any], usual: Index, *, remove_extremes: bool) -> NDArray[Any]:
     """Return a copy of X, winsorised at limits that are estimated from the usual samples.
 
@@ -156,15 +193,7 @@ def _winsorise_cells(X: NDArray[Any], usual: Index, *, remove_extremes: bool) ->
     for block in column_blocks(*X.shape):
         part = X[:, block].astype(np.float64)
         reference = part[usual]
-        # If a feature is missing in all usual samples, its median is undefined. The missing values
-        # are then replaced by zeros, to avoid a warning.
-        reference[:, np.isnan(reference).all(axis=0)] = 0.0
-        median = np.nanmedian(reference, axis=0)
-        deviation = _MAD_TO_SD * np.nanmedian(np.abs(reference - median), axis=0)
-        # The median absolute deviation is zero if more than half of the samples have the same
-        # value. In this case, it is not an estimate of the spread of the feature, and the feature
-        # is not winsorised.
-        unit = np.where(deviation > 0, deviation, np.inf)
+        median, unit = _median_and_unit(reference)
         np.clip(part, median - _WINSORISE_SDS * unit, median + _WINSORISE_SDS * unit, out=part)
         if remove_extremes:
             above = reference > median + _REMOVE_SDS * unit
