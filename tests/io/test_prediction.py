@@ -80,6 +80,8 @@ STEPS = {
     "both": chain(floor=60, ceiling=4000, log2=True, standardize="both", top_variance=60),
     "at once": [*chain(log2=True), Standardize("both")],
     "filters": chain(floor=60, min_difference=100, min_ratio=1.5, log2=True, pseudocount=1.0),
+    "counts per million": chain(normalize="cpm", min_count=1, min_samples=3, log2=True),
+    "size factors": chain(normalize="size-factors", log2=True, pseudocount=1.0),
     "a selector of scikit-learn": [VarianceThreshold(0.1), *chain(log2=True)],
 }
 

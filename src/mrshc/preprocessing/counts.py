@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mrshc.core.array_types import Float, Mask
 from mrshc.errors import ParameterError, Setting
-from mrshc.preprocessing.steps import LARGEST, Step, format_count
+from mrshc.preprocessing.steps import LARGEST, NewSampleUse, Step, format_count
 from mrshc.validation.parameters import check_integer, check_number
 
 _MILLION = 1e6
@@ -85,6 +85,11 @@ class LowCountFilter(_CountStep, SelectorMixin, BaseEstimator):
         self.min_count = min_count
         self.min_samples = min_samples
 
+    @property
+    def new_sample_use(self) -> NewSampleUse:
+        """How the step is applied to new samples, given what a saved result contains."""
+        return "selection"
+
     def fit(self, X: Any, y: Any = None) -> Self:
         """Determine which features to select.
 
@@ -146,8 +151,9 @@ class CountsPerMillion(_CountStep, OneToOneFeatureMixin, TransformerMixin, BaseE
 
     Attributes
     ----------
-    mean_total_ : float
-        Mean of the totals of the samples passed to `fit`.
+    added_ : ndarray of shape (n_features_in_,)
+        Value that is added to each feature after the normalisation: the prior count in counts per
+        million of a sample with the mean total.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -177,11 +183,18 @@ class CountsPerMillion(_CountStep, OneToOneFeatureMixin, TransformerMixin, BaseE
            [750000., 250000.]])
     """
 
+    learnt_arrays = ("added_",)
+
     def __init__(self, prior_count: float = 0.0) -> None:
         self.prior_count = prior_count
 
+    @property
+    def new_sample_use(self) -> NewSampleUse:
+        """How the step is applied to new samples, given what a saved result contains."""
+        return "samples"
+
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Compute the mean total.
+        """Compute the value to add.
 
         Parameters
         ----------
@@ -202,8 +215,11 @@ class CountsPerMillion(_CountStep, OneToOneFeatureMixin, TransformerMixin, BaseE
         ParameterError
             If `prior_count` is negative.
         """
-        self.mean_total_ = float(_sample_totals(self._validate_counts(X, reset=True)).mean())
+        X = self._validate_counts(X, reset=True)
         _check_prior_count(self.prior_count)
+        added = _MILLION / float(_sample_totals(X).mean()) * self.prior_count
+        # One value for each feature, as for the values that other steps learn.
+        self.added_ = np.full(X.shape[1], added)
         return self
 
     def transform(self, X: Any) -> NDArray[Any]:
@@ -227,8 +243,7 @@ class CountsPerMillion(_CountStep, OneToOneFeatureMixin, TransformerMixin, BaseE
         """
         X = self._validate_counts(X, reset=False)
         factors = _MILLION / _sample_totals(X)
-        added = _MILLION / self.mean_total_ * self.prior_count
-        return (X * factors[:, None] + added).astype(X.dtype)
+        return (X * factors[:, None] + self.added_).astype(X.dtype)
 
     def describe(self) -> str:
         """Return a description of the step for the log of :func:`prepare`.
@@ -291,8 +306,15 @@ class SizeFactors(_CountStep, OneToOneFeatureMixin, TransformerMixin, BaseEstima
     array([0.707, 1.414])
     """
 
+    learnt_arrays = ("reference_",)
+
     def __init__(self, prior_count: float = 0.0) -> None:
         self.prior_count = prior_count
+
+    @property
+    def new_sample_use(self) -> NewSampleUse:
+        """How the step is applied to new samples, given what a saved result contains."""
+        return "samples"
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Compute the reference sample and the size factors.
