@@ -28,11 +28,11 @@ from mrshc.plotting.dendrogram_layout import (
     shortened,
     shortened_names,
 )
-from mrshc.plotting.figure_parts import write_picture
 from mrshc.plotting.heatmap_data import feature_tree, standardised, usual_samples
 from mrshc.plotting.heatmap_plot import heatmap
 from mrshc.plotting.loading_order import largest_loadings
 from mrshc.plotting.method_trees_plot import dendrograms
+from mrshc.plotting.picture_files import write_picture
 from mrshc.plotting.search_explanation import search_story
 from mrshc.plotting.search_plot import search_curves
 from mrshc.plotting.silhouette_layout import SilhouetteRows, silhouette_rows
