@@ -94,7 +94,8 @@ def _format_value(value: Any) -> str:
 def _iterate_rows(model: Any) -> Iterator[tuple[str, str]]:
     """Yield the label and the text of each row of a summary."""
     labels = getattr(model, "labels_", None)
-    n_samples = getattr(model, "n_leaves_", None) or len(labels)
+    # Estimators without a tree always have clusters.
+    n_samples = model.n_leaves_ if hasattr(model, "n_leaves_") else len(model.labels_)
     yield "data", f"{n_samples:,} samples, {model.n_features_in_:,} features"
     yield "clusters", _describe_clusters(labels)
     yield "selected features", _describe_features(model)

@@ -57,6 +57,8 @@ _MAX_PANELS = 20
 # Largest number of characters in the name of a marker. Names are the main content of the plot of
 # markers, so they get more space than in other plots, where the limit is 18 characters.
 _MARKER_NAME_LENGTH = 30
+# Width, in inches, of axes in which the explanation of silhouette widths fits on one line.
+_WIDE_INCHES = 5.5
 # Width, in inches, of the space for the legend to the right of the panels of markers.
 _LEGEND_INCHES = 1.5
 
@@ -176,9 +178,13 @@ def _draw_silhouette_axis(ax: Axes, values: Float, *, limits: tuple[float, float
         "near 1: far from other clusters; 0: between two clusters; "
         "negative: closer to another cluster",
     )
-    # In a narrow figure, the explanation has several lines.
-    width = ax.figure.canvas.figure.get_figwidth()
-    ax.set_xlabel(figure_parts.wrap_text("\n".join(lines), inches=width, size=9), fontsize=9)
+    width = figure_parts.size_in_inches(ax)[0]
+    if width >= _WIDE_INCHES:
+        ax.set_xlabel("\n".join(lines), fontsize=9)
+        return
+    # In narrow axes, the text begins at the left end of the axes, so that it is not cut off there.
+    text = figure_parts.wrap_text("\n".join(lines), inches=width, size=figure_parts.SMALL_FONT)
+    ax.set_xlabel(text, fontsize=figure_parts.SMALL_FONT, loc="left")
 
 
 def _label_samples(ax: Axes, rows: SilhouetteRows, *, shown: Sequence[Any]) -> None:
@@ -199,16 +205,20 @@ def _annotate_clusters(ax: Axes, rows: SilhouetteRows) -> None:
     The text of a cluster is left out if it would overlap the text above it.
     """
     sizes = np.bincount(rows.clusters)
+    # In narrow axes, the text has three lines, since one line would take the space of the bars.
+    is_wide = figure_parts.size_in_inches(ax)[0] >= _WIDE_INCHES
+    separators = (": ", ", ") if is_wide else ("\n", "\n")
+    line_height = LINE_HEIGHT * figure_parts.SMALL_FONT * (1 if is_wide else 3)
     points_per_row = figure_parts.size_in_inches(ax)[1] * POINTS_PER_INCH / (rows.places[-1] + 2)
     previous = -np.inf
     for k, (name, centre) in enumerate(zip(rows.names, rows.centres, strict=True)):
         # Skip this cluster if its text would overlap the text of the previous cluster.
-        if (centre - previous) * points_per_row < LINE_HEIGHT * figure_parts.SMALL_FONT:
+        if (centre - previous) * points_per_row < line_height:
             continue
         previous = centre
         size = format_count(int(sizes[k]), "sample")
         ax.annotate(
-            f"{shortened(name)}: {size}, average {rows.averages[k]:.2f}",
+            f"{shortened(name)}{separators[0]}{size}{separators[1]}average {rows.averages[k]:.2f}",
             (1.0, centre),
             xycoords=ax.get_yaxis_transform(),
             xytext=(4, 0),

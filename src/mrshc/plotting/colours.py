@@ -56,6 +56,10 @@ _MAX_NUMERIC_LEVELS = 10
 # for the tree.
 _MAX_LEVEL_LENGTH = 26
 
+# Colours with a larger luminance than this (0 for black, 1 for white) can hardly be seen on a white
+# background: areas get an outline, and text is darkened. The colours of both palettes are darker.
+_MAX_LUMINANCE = 0.6
+
 LegendEntry = tuple[str, str | None]  # text, and colour of its symbol (None: no symbol)
 
 
@@ -187,6 +191,19 @@ def _mix_colours(colour: str, other: str, *, share: float) -> str:
     mixture = (1 - share) * _rgb_channels(colour) + share * _rgb_channels(other)
     red, green, blue = np.rint(mixture)
     return f"#{int(red):02X}{int(green):02X}{int(blue):02X}"
+
+
+def is_light(colour: str) -> bool:
+    """Return whether a colour `#RRGGBB` can hardly be seen on a white background."""
+    # Relative luminance as defined for sRGB colours: a weighted mean of the linear channels. A
+    # power of 2.2 approximates the exact conversion to linear channels well enough here.
+    linear = (_rgb_channels(colour) / 255) ** 2.2
+    return bool(linear @ (0.2126, 0.7152, 0.0722) > _MAX_LUMINANCE)
+
+
+def text_colour(colour: str) -> str:
+    """Return a colour in which text is legible on white: light colours are darkened."""
+    return _mix_colours(colour, "#000000", share=0.5) if is_light(colour) else colour
 
 
 def sequential_colour(share: float) -> str:

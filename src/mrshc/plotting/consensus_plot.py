@@ -168,6 +168,7 @@ def _draw_clusters(ax: Axes, labels: Index, *, palette: tuple[str, ...]) -> None
         border = Rectangle(
             (first, first), size, size, fill=False, edgecolor="#000000", linewidth=1.2, zorder=3
         )
+        border.set_clip_on(False)  # the borders at the right and below are on the edge of the axes
         ax.add_patch(border)
         # Samples that belong to no cluster (label -1) have a border but no colour.
         if labels[start] >= 0:

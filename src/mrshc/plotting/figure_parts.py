@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from mrshc.plotting.colours import LegendEntry
+from mrshc.plotting.colours import LegendEntry, is_light
 from mrshc.plotting.dendrogram_layout import (
     CHARACTER_WIDTH,
     POINTS_PER_INCH,
@@ -27,6 +27,8 @@ from mrshc.utils.text_cleaning import clean_text
 # Font size of tick labels and legends, in points. The size is smaller than matplotlib's default of
 # 10 points, since many names have to fit into a figure.
 SMALL_FONT = 8.0
+# Colour of the outline of light areas, which could not be seen on a white background without it.
+OUTLINE_COLOUR = "#A6A6A6"
 # Font size of titles, in points.
 _TITLE_FONT = 10
 # Largest default width of a figure, in inches. In a notebook, a picture of this width has 1536
@@ -56,8 +58,15 @@ class LegendSection:
 
 def patch_section(title: str, entries: Iterable[LegendEntry]) -> LegendSection:
     """Return a legend section with a filled square before the text of each entry."""
-    shown = tuple((text, Patch(facecolor=c or "none", edgecolor="none")) for text, c in entries)
-    return LegendSection(title=title, entries=shown)
+    return LegendSection(title=title, entries=tuple((text, _make_patch(c)) for text, c in entries))
+
+
+def _make_patch(colour: str | None) -> Patch:
+    """Return a square of a colour, with an outline if it is light; None gives no square."""
+    if colour is None:
+        return Patch(facecolor="none", edgecolor="none")
+    outline = OUTLINE_COLOUR if is_light(colour) else "none"
+    return Patch(facecolor=colour, edgecolor=outline, linewidth=0.5)
 
 
 def line_section(title: str, entries: Iterable[LegendEntry]) -> LegendSection:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,7 @@ from mrshc.plotting.fitted_names import resolve_sample_names
 from mrshc.plotting.heatmap_data import feature_tree, standardised, usual_samples
 from mrshc.plotting.heatmap_features import FeaturesToDraw, features_to_draw
 from mrshc.plotting.palettes import check_annotation_colours, check_colour_map
+from mrshc.plotting.picture_files import ignore_missing_glyphs
 from mrshc.plotting.tree_plots import (
     colour_clusters,
     draw_annotation_bars,
@@ -177,7 +178,8 @@ def heatmap(
     rows = _draw_feature_tree(panels.feature_tree, usual_samples(features.values, outlying))
     cells = standardised(features.values, outlying=outlying)[np.ix_(lines.order, rows)].T
     _draw_cells(panels, cells, colour_map=colour_map, limits=limits or _DEFAULT_LIMITS)
-    _label_cells(panels, samples=samples, features=[features.names[i] for i in rows])
+    shown_features = [features.names[i] for i in rows]
+    _label_cells(panels, samples=samples, features=shown_features)
     if panels.feature_bars is not None:
         _draw_feature_bars(panels.feature_bars, feature_bars, rows=rows)
     draw_tree(panels.sample_tree, lines, linkage_matrix=model.linkage_matrix_, clusters=clusters)
@@ -186,6 +188,10 @@ def heatmap(
     figure_parts.set_heading(panels.sample_tree, title)
     if sections:
         figure_parts.draw_legend(panels.figure, sections, loc="outside right upper")
+    if size is not None:
+        # The space for names is known only after the layout of a figure of given size.
+        panels = _measure_cells(panels)
+        _label_cells(panels, samples=samples, features=shown_features)
     return panels.figure
 
 
@@ -306,6 +312,13 @@ def _create_panels(
     )
 
 
+def _measure_cells(panels: _HeatmapPanels) -> _HeatmapPanels:
+    """Return the panels with the size that the cells have after the layout of the figure."""
+    with ignore_missing_glyphs():
+        panels.figure.draw_without_rendering()
+    return replace(panels, cells_size=figure_parts.size_in_inches(panels.cells))
+
+
 def _draw_feature_bars(ax: Axes, bars: Sequence[AnnotationBar], *, rows: Index) -> None:
     """Draw a vertical bar for each annotation of the features, with its name above the bar.
 
@@ -314,12 +327,24 @@ def _draw_feature_bars(ax: Axes, bars: Sequence[AnnotationBar], *, rows: Index) 
     colours = np.array([[to_rgba(bar.colours[i]) for bar in bars] for i in rows])
     ax.imshow(colours, aspect="auto", interpolation="nearest")
     ax.set_yticks([])
-    ax.xaxis.tick_top()
-    names = shortened_names([bar.name for bar in bars])
-    ax.set_xticks(
-        range(len(bars)), names, rotation=90, fontsize=figure_parts.SMALL_FONT, parse_math=False
-    )
-    ax.tick_params(axis="x", length=0, pad=2)
+    ax.set_xticks([])
+    for position, name in enumerate(shortened_names([bar.name for bar in bars])):
+        label = ax.annotate(
+            name,
+            ((position + 0.5) / len(bars), 1.0),
+            xycoords="axes fraction",
+            xytext=(0, 3),
+            textcoords="offset points",
+            rotation=90,
+            ha="center",
+            va="bottom",
+            fontsize=figure_parts.SMALL_FONT,
+            parse_math=False,
+            annotation_clip=False,
+        )
+        # The corner above the bars is empty. If the layout made space for the names, there would be
+        # a gap between the tree of samples and the heat map.
+        label.set_in_layout(False)
     # White lines separate the bars.
     for boundary in np.arange(1, len(bars)) - 0.5:
         ax.axvline(boundary, color="#FFFFFF", linewidth=1.5)
