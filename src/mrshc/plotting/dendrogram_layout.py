@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -149,7 +150,7 @@ def with_max_height(lines: DendrogramLines, max_height: Any) -> DendrogramLines:
         return lines
     is_number = isinstance(max_height, Real) and not isinstance(max_height, bool)
     # The largest number is not tuned. With larger ones, the margin above the tree could overflow.
-    if not is_number or not lines.top <= max_height <= np.finfo(np.float64).max / 4:
+    if not is_number or not lines.top <= max_height <= sys.float_info.max / 4:
         raise refusal(
             "max_height",
             max_height,
