@@ -1,5 +1,7 @@
 """Names, colours, limits, sizes and legends that users choose."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -106,6 +108,21 @@ def test_a_heat_map_of_other_features_shows_all_of_them():
     other = X.rename(columns=str.upper)
     assert sorted(ticks(heatmap(MODEL, other).axes[0].yaxis)) == sorted(other.columns)
     assert len(ticks(heatmap(MODEL, X[FEATURES[:5]]).axes[0].yaxis)) == 5
+
+
+def test_a_result_contains_the_values_of_its_heat_map():
+    selected = X.loc[:, MODEL.get_support()]
+    features = pd.DataFrame(index=[*selected, *X.columns.difference(selected.columns)])
+    result = SimpleNamespace(
+        linkage_matrix_=MODEL.linkage_matrix_,
+        sample_names_in_=np.array(SAMPLES),
+        selected=selected,
+        features=features,
+    )
+    expected = cells_by_name(heatmap(MODEL, X))
+    assert cells_by_name(heatmap(result)) == cells_by_name(heatmap(result, X)) == expected
+    with pytest.raises(ValueError, match=r"got None. Write heatmap\(model, X\)"):
+        heatmap(MODEL)
 
 
 def test_features_without_names_have_their_number_in_the_data():

@@ -1,9 +1,9 @@
 """Plots of fitted estimators and of results.
 
 Functions named after a plot, such as :func:`dendrogram` and :func:`heatmap`, draw the plot with
-matplotlib and return axes or a figure. :func:`write_picture` writes a figure to a file. The other
-functions compute the data of a plot without drawing, so the data can be drawn with another plotting
-library. No function opens a window.
+matplotlib and return axes or a figure, which notebooks show as a picture. :func:`write_picture`
+writes axes or a figure to a file. The other functions compute the data of a plot without drawing,
+so the data can be drawn with another plotting library. No function opens a window.
 """
 
 from mrshc.core.selection import Curve, SearchStory

@@ -59,6 +59,19 @@ class FeaturesToDraw:
         return [listed[i] for i in self.positions]
 
 
+def values_of_result(model: Any) -> Any:
+    """Return the values of the selected features of a result.
+
+    Raise ValueError if the model is an estimator, which does not contain its data.
+    """
+    if not hasattr(model, "selected"):
+        raise ValueError(
+            f"heatmap needs the data of the fit in addition to a {type(model).__name__}, got None. "
+            "Write heatmap(model, X)."
+        )
+    return model.selected
+
+
 def features_to_draw(
     model: Any, table: ArrayLike, *, n: int, names: Iterable[Any] | None
 ) -> FeaturesToDraw:
@@ -120,12 +133,16 @@ def _support_in(model: Any, table: Any, shape: tuple[int, ...]) -> Any:
 
     None is returned for any other table, and if all features are selected.
     """
-    if len(shape) != 2 or not hasattr(model, "get_support"):
+    if len(shape) != 2:
         return None
-    if shape[1] != getattr(model, "n_features_in_", None):
+    columns: Any = getattr(table, "columns", None)
+    # A result knows the names of all features and of the selected features.
+    if hasattr(model, "selected") and hasattr(model, "features"):
+        is_whole = columns is not None and set(columns) == set(model.features.index)
+        return np.isin(columns, model.selected.columns) if is_whole else None
+    if not hasattr(model, "get_support") or shape[1] != getattr(model, "n_features_in_", None):
         return None
     known = fitted_feature_names(model)
-    columns = getattr(table, "columns", None)
     support = np.asarray(model.get_support(), dtype=bool)
     if columns is None or known is None or are_same_names(columns, known):
         return None if support.all() else support

@@ -34,7 +34,7 @@ from mrshc.plotting.dendrogram_layout import (
 )
 from mrshc.plotting.fitted_names import resolve_sample_names
 from mrshc.plotting.heatmap_data import feature_tree, standardised, usual_samples
-from mrshc.plotting.heatmap_features import FeaturesToDraw, features_to_draw
+from mrshc.plotting.heatmap_features import FeaturesToDraw, features_to_draw, values_of_result
 from mrshc.plotting.palettes import check_annotation_colours, check_colour_map
 from mrshc.plotting.picture_files import ignore_missing_glyphs
 from mrshc.plotting.tree_plots import (
@@ -59,7 +59,7 @@ _TREE_INCHES, _FEATURE_TREE_INCHES, _BAR_INCHES = 1.3, 0.9, 0.17
 
 def heatmap(
     model: Any,
-    selected: ArrayLike,
+    selected: ArrayLike | None = None,
     *,
     annotations: Any = None,
     feature_annotations: Any = None,
@@ -82,11 +82,11 @@ def heatmap(
     ----------
     model : fitted estimator
         Fitted estimator or result with the attribute `linkage_matrix_`, as in :func:`dendrogram`.
-    selected : array-like of shape (n_samples, n_features)
+    selected : array-like of shape (n_samples, n_features) or None, default=None
         The data of the fit, of which the selected features are drawn, or values of the features to
         draw, such as `model.transform(X)`; NaN marks a missing value. The rows of a DataFrame are
         matched to the samples by name: its index must contain the index of the fitted data, or
-        `names`.
+        `names`. A result contains the values of the selected features, so they need not be passed.
     annotations : mapping, DataFrame or None, default=None
         Annotations of the samples, as in :func:`dendrogram`, drawn above the heat map.
     feature_annotations : mapping, DataFrame or None, default=None
@@ -149,6 +149,7 @@ def heatmap(
     lines = dendrogram_lines(model.linkage_matrix_)
     n = lines.order.size
     names = resolve_sample_names(model, names)
+    selected = values_of_result(model) if selected is None else selected
     selected = align_samples(selected, sample_names(model, names=names), what="selected")
     features = features_to_draw(model, selected, n=n, names=feature_names)
     samples = order_by_leaves("names", range(n) if names is None else names, order=lines.order)
