@@ -375,7 +375,7 @@ def draw_growth(curves, names):
         axis.grid(visible=True, which="major", color="#dddddd", linewidth=0.6)
         axis.spines[["top", "right"]].set_visible(False)
     axes[0].set_ylabel("seconds of a fit, one core")
-    write_picture(figure, PICTURE)
+    write_picture(figure, PICTURE, dpi=150)
 
 
 def show_large(rows):

@@ -166,7 +166,7 @@ def draw_summary(summary: pd.DataFrame, path: Path) -> None:
         ax.set_xlim(left=0)
         ax.set_yticks(positions, list(summary.index))
         ax.spines[["top", "right"]].set_visible(False)
-    write_picture(figure, path)
+    write_picture(figure, path, dpi=150)
 
 
 def draw_trees(path: Path) -> None:
@@ -175,7 +175,7 @@ def draw_trees(path: Path) -> None:
     keys = ["mrshc-association", "hmv-500-ward", "mrshc", "shc", "shc-ssl", "cosa"]
     comparison = compare(data.X, methods=keys, random_state=0)
     classes = {"true cluster": data.labels + 1}
-    write_picture(dendrograms(comparison.models, annotations=classes), path)
+    write_picture(dendrograms(comparison.models, annotations=classes), path, dpi=150)
 
 
 def update_page() -> None:

@@ -106,7 +106,7 @@ def test_long_legends_count_omitted_entries():
 
 
 def test_clusters_are_counted_from_one():
-    assert cluster_legend_entries(2) == (
+    assert cluster_legend_entries(cluster_colours(2)) == (
         ("cluster 1", CLUSTER_PALETTE[0]),
         ("cluster 2", CLUSTER_PALETTE[1]),
     )

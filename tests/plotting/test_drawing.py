@@ -606,7 +606,7 @@ def test_suffix_determines_the_format_and_folders_are_created(tmp_path):
 
 
 def test_other_formats_are_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"must end in .png or .svg, got 'a.gif'"):
+    with pytest.raises(ValueError, match=r"must end in .png, .svg or .pdf, got 'a.gif'"):
         write_picture(Figure(), tmp_path / "a.gif")
 
 

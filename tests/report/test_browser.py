@@ -9,6 +9,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
+from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
@@ -843,6 +844,26 @@ def test_downloads_equal_the_data(view, name):
     assert [row["sample"] for row in rows] == list(result.samples.index)
     assert [int(row["cluster"]) for row in rows] == result.samples["cluster"].tolist()
     assert [float(row["silhouette"]) for row in rows] == result.samples["silhouette"].tolist()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_figures_are_saved_as_svg(visit, scheme):
+    _, seen = visit("assessed", color_scheme=scheme)
+    buttons = seen.page.locator(".download-svg")
+    ids = [each.get_attribute("data-plot") for each in buttons.all()]
+    assert ids[:2] == ["tree", "heat"]
+    assert set(ids) == {each.get_attribute("id") for each in seen.page.locator(".plot").all()}
+    for each in buttons.all():
+        with seen.page.expect_download() as download:
+            each.click()
+        assert download.value.suggested_filename == f"{each.get_attribute('data-plot')}.svg"
+        text = Path(download.value.path()).read_text(encoding="utf-8")
+        assert ElementTree.fromstring(text).tag == "{http://www.w3.org/2000/svg}svg"
+        # Figures are light, as on paper, also if the page is dark.
+        assert "fill: rgb(255, 255, 255)" in text
+        assert "rgb(230, 233, 237)" not in text, "the colour of text on a dark page"
+        seen.settle()
+    assert seen.js("document.documentElement.classList.contains('printing')") is False
 
 
 def test_names_in_csv_are_not_executed_as_formulas(view):

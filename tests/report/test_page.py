@@ -175,7 +175,10 @@ class Texts(HTMLParser):
     ("kind", "places"),
     [
         ("result", {"p", "dt", "th", "td", "code"}),
-        ("comparison", {"p", "th", "td", "code", "h3", "summary", "div aria-label"}),
+        (
+            "comparison",
+            {"p", "th", "td", "code", "h3", "summary", "div aria-label", "button aria-label"},
+        ),
     ],
 )
 def test_hostile_names_annotations_and_notes_are_escaped_everywhere(named_pages, kind, places):

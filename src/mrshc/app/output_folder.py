@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,7 @@ from mrshc.io.result import (
     table_names,
     write_result,
 )
+from mrshc.plotting.picture_files import PICTURE_FORMATS
 from mrshc.plotting.result_pictures import PICTURES, Picture, features_for_heatmap
 from mrshc.report import REPORT, write_report
 from mrshc.utils.atomic_files import is_partial_file
@@ -62,7 +63,8 @@ _RESULT_FILES = {
 # may write are known. Results with more clusters have no use for lists of single clusters.
 _MAX_RANKED_CLUSTERS = 1000
 _COMPARISON_FILES = {
-    *(COMPARISON_FILE, "scores.csv", "dendrograms.svg", "dendrograms.png", REPORT),
+    *(COMPARISON_FILE, "scores.csv", REPORT),
+    *(f"dendrograms.{ending}" for ending in PICTURE_FORMATS),
 }
 # Name of the file that identifies each kind of result, and the required value of the entry "format"
 # in this file.
@@ -231,7 +233,12 @@ def _refuse_unless_replaceable(out: Path, *, about_file: str, overwrite: bool) -
 
 def output_file_names() -> set[str]:
     """Return the names of all files that a run may write to the output folder."""
-    pictures = {file for picture in PICTURES.values() for file in picture.files}
+    # An earlier run may have written the pictures in any format.
+    pictures = {
+        file
+        for picture in PICTURES.values()
+        for file in (*picture.files, *picture.files_in(PICTURE_FORMATS))
+    }
     ranked = map(_ranked_list_name, range(1, _MAX_RANKED_CLUSTERS + 1))
     return _RESULT_FILES | _COMPARISON_FILES | pictures | {*ranked}
 
@@ -297,12 +304,15 @@ def is_result_of(out: Path, fingerprint: str) -> bool:
     return read_description(out).get("work") == fingerprint
 
 
-def refuse_incomplete(out: Path) -> None:
-    """Raise ResultError if a file of a result is missing or was changed."""
+def refuse_incomplete(out: Path, *, formats: Sequence[str] | None = None) -> None:
+    """Raise ResultError if a file of a result is missing or was changed.
+
+    `formats` are the file formats of the pictures; None stands for those of each picture.
+    """
     result = load_result(out)
     pictures = _applicable_pictures(result).values()
     expected = _RESULT_FILES - {*OPTIONAL_TABLES} | {*table_names(result.about)}
-    expected |= {file for picture in pictures for file in picture.files}
+    expected |= {file for picture in pictures for file in picture.files_in(formats)}
     expected |= {*_ranked_lists(result)}
     if features_for_heatmap(result).shape[1] < 2:  # a tree needs at least two features
         expected.remove("heatmap.gtr")
@@ -350,7 +360,11 @@ def _remove_own_files(work: Path) -> None:
 
 
 def write_outputs(
-    result: Result, folder: Path, *, progress: Callable[[int, int], None] = lambda *_: None
+    result: Result,
+    folder: Path,
+    *,
+    formats: Sequence[str] | None = None,
+    progress: Callable[[int, int], None] = lambda *_: None,
 ) -> None:
     """Write all files of a result into a folder.
 
@@ -360,6 +374,9 @@ def write_outputs(
         The result to be written.
     folder : Path
         An existing folder.
+    formats : sequence of str or None, default=None
+        File formats of the pictures, out of `PICTURE_FORMATS`; None stands for those of each
+        picture.
     progress : callable
         Function that is called whenever a part has been written. Its arguments are the number of
         parts written so far and the total number of parts. The tables, the exports, the report and
@@ -375,10 +392,9 @@ def write_outputs(
     write_report(folder)
     progress(3, total)
     for done, picture in enumerate(pictures.values(), start=4):
-        drawn = picture.draw(result)
-        figure = getattr(drawn, "figure", drawn)  # `draw` returns axes or a figure
-        for file in picture.files:
-            plotting.write_picture(figure, folder / file)
+        drawn = picture.draw(result)  # axes or a figure
+        for file in picture.files_in(formats):
+            plotting.write_picture(drawn, folder / file)
         progress(done, total)
 
 
@@ -460,7 +476,12 @@ def _applicable_pictures(result: Result) -> dict[str, Picture]:
 
 
 def write_comparison(
-    plan: Plan, comparison: Comparison, folder: Path, *, n_clusters: int | None
+    plan: Plan,
+    comparison: Comparison,
+    folder: Path,
+    *,
+    n_clusters: int | None,
+    formats: Sequence[str] | None = None,
 ) -> None:
     """Write the scores of several methods, their trees in one picture, and a report.
 
@@ -475,6 +496,8 @@ def write_comparison(
     n_clusters : int or None
         Number of clusters into which the trees were cut, stored in comparison.json; None if the
         trees were not cut.
+    formats : sequence of str or None, default=None
+        File formats of the picture of all trees; None stands for SVG and PNG.
     """
     convert_counts_to_integers(comparison.scores).to_csv(folder / "scores.csv")
     about = comparison_json_content(plan, comparison, n_clusters=n_clusters)
@@ -487,6 +510,6 @@ def write_comparison(
         classes = plan.table.sample_annotations[[plan.truth]].reset_index(drop=True)
     if about["methods"]:  # the methods with a tree
         figure = plotting.dendrograms(comparison.models, annotations=classes)
-        for suffix in (".svg", ".png"):
-            plotting.write_picture(figure, folder / f"dendrograms{suffix}")
+        for ending in formats or ("svg", "png"):
+            plotting.write_picture(figure, folder / f"dendrograms.{ending}")
     write_report(folder)

@@ -30,6 +30,7 @@ from mrshc.core.trees.tree import (
 )
 from mrshc.errors import Parameter, ParameterError, PythonOnly, Sentence, Setting
 from mrshc.estimators.marker_table import marker_table
+from mrshc.estimators.model_summary import ModelSummary, summarise
 from mrshc.validation.anndata_names import as_named_table, check_names_of_stored_data
 from mrshc.validation.estimator_data import check_n_features, check_samples, delete_attributes
 from mrshc.validation.new_samples import columns_of_new_samples, refuse_incomparable_samples
@@ -91,6 +92,23 @@ class FeatureSelector(SelectorMixin):
         check_n_features(self, data.shape[1])
         check_names_of_stored_data(self, X)
         return data.columns(np.flatnonzero(self._support))
+
+    def summary(self) -> ModelSummary:
+        """Return a short description of the fitted estimator.
+
+        Returns
+        -------
+        summary : ModelSummary
+            Sizes of the data, the clusters, the selected features and other results of the fit. As
+            text, it has one line for each of them; notebooks show it as a table.
+
+        Raises
+        ------
+        NotFittedError
+            If `fit` was not called.
+        """
+        check_is_fitted(self)
+        return summarise(self)
 
     def _get_support_mask(self) -> Mask:
         check_is_fitted(self)

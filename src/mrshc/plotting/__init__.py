@@ -1,9 +1,9 @@
 """Plots of fitted estimators and of results.
 
 Functions named after a plot, such as :func:`dendrogram` and :func:`heatmap`, draw the plot with
-matplotlib and return axes or a figure. :func:`write_picture` writes a figure to a file. The other
-functions compute the data of a plot without drawing, so the data can be drawn with another plotting
-library. No function opens a window.
+matplotlib and return axes or a figure, which notebooks show as a picture. :func:`write_picture`
+writes axes or a figure to a file. The other functions compute the data of a plot without drawing,
+so the data can be drawn with another plotting library. No function opens a window.
 """
 
 from mrshc.core.selection import Curve, SearchStory
@@ -28,11 +28,11 @@ from mrshc.plotting.dendrogram_layout import (
     shortened,
     shortened_names,
 )
-from mrshc.plotting.figure_parts import write_picture
 from mrshc.plotting.heatmap_data import feature_tree, standardised, usual_samples
 from mrshc.plotting.heatmap_plot import heatmap
 from mrshc.plotting.loading_order import largest_loadings
 from mrshc.plotting.method_trees_plot import dendrograms
+from mrshc.plotting.picture_files import write_picture
 from mrshc.plotting.search_explanation import search_story
 from mrshc.plotting.search_plot import search_curves
 from mrshc.plotting.silhouette_layout import SilhouetteRows, silhouette_rows

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 
 from mrshc.core.array_types import Float
-from mrshc.errors import invalid_parameter_error
+from mrshc.errors import Parameter, ParameterError, invalid_parameter_error
 from mrshc.validation.parameters import check_integer
 
 # Largest number of clusters or levels that is accepted. A tree of more than 10**6 samples would
@@ -24,6 +25,29 @@ from mrshc.validation.parameters import check_integer
 # does not affect any plot. Because of the limit, a typing error such as 10**30 raises an error;
 # without the limit, creating that many colours or panels would never finish.
 _MAX_CLUSTERS = 10**6
+# Smallest and largest side of a figure in inches. Below one inch there is no space for labels; with
+# 100 inches, a picture for print is 30,000 pixels wide, which matplotlib can still draw.
+_MIN_SIDE, _MAX_SIDE = 1.0, 100.0
+# Largest number of characters of a value in an error message.
+_MAX_VALUE_LENGTH = 60
+
+
+def refusal(name: str, value: Any, *, allowed: str, advice: str) -> ParameterError:
+    """Return, without raising it, the error for an argument that is not valid.
+
+    The message has one line. If the value is long, such as a table, the message names its type.
+    """
+    text = repr(value)
+    if len(text) > _MAX_VALUE_LENGTH or "\n" in text:
+        text = f"a {type(value).__name__}"
+    return ParameterError(
+        "{parameter} must {allowed}, got {shown}. {advice}",
+        parameter=Parameter(name),
+        value=value,
+        allowed=allowed,
+        shown=text,
+        advice=advice,
+    )
 
 
 def check_axes(ax: Any) -> Axes | None:
@@ -36,6 +60,66 @@ def check_axes(ax: Any) -> Axes | None:
             advice="Create axes with matplotlib.pyplot.subplots, or leave ax out.",
         )
     return ax
+
+
+def check_size(size: Any, *, ax: Axes | None = None) -> tuple[float, float] | None:
+    """Return the size of a figure, or None if the user gave no size.
+
+    Raise ParameterError if `size` is not a pair of numbers from 1 to 100, or if the user also gave
+    axes, whose figure already has a size.
+    """
+    if size is None:
+        return None
+    if ax is not None:
+        raise refusal(
+            "size",
+            size,
+            allowed="be None if ax is given",
+            advice="Set the size of the figure in which ax was created.",
+        )
+    return _check_pair(
+        "size",
+        size,
+        low=_MIN_SIDE,
+        high=_MAX_SIDE,
+        allowed="be the width and height of the figure in inches, each from 1 to 100",
+        advice="Pass a pair such as (7, 5).",
+    )
+
+
+def check_limits(limits: Any) -> tuple[float, float] | None:
+    """Return the lowest and the highest number of a scale, or None if the user gave no limits.
+
+    Raise ParameterError if `limits` is not a pair of finite numbers in increasing order.
+    """
+    if limits is None:
+        return None
+    allowed = "be two finite numbers, the lower one first"
+    advice = "Pass a pair such as (-2, 2)."
+    largest = np.finfo(np.float64).max / 4  # the difference of two such numbers does not overflow
+    low, high = _check_pair(
+        "limits", limits, low=-largest, high=largest, allowed=allowed, advice=advice
+    )
+    if not low < high:
+        raise refusal("limits", limits, allowed=allowed, advice=advice)
+    return low, high
+
+
+def _check_pair(
+    name: str, pair: Any, *, low: float, high: float, allowed: str, advice: str
+) -> tuple[float, float]:
+    """Return two numbers as floats; raise ParameterError if one is outside [low, high]."""
+    try:
+        first, second = pair
+        numbers = [first, second]
+        # bool is a subclass of int, but True is not a size.
+        are_numbers = all(isinstance(v, Real) and not isinstance(v, bool) for v in numbers)
+        # A comparison with NaN is false, so NaN is refused.
+        if are_numbers and all(low <= float(v) <= high for v in numbers):
+            return float(first), float(second)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise refusal(name, pair, allowed=allowed, advice=advice)
 
 
 def check_title(title: Any) -> str | None:

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.colors import to_hex
 
 from mrshc.core.array_types import Float
 from mrshc.plotting.arguments import check_n_clusters
 from mrshc.plotting.dendrogram_layout import shortened
-from mrshc.utils.sample_alignment import SampleNames, align_samples
+from mrshc.plotting.palettes import (
+    check_annotation_colours,
+    check_level_colours,
+    check_palette,
+    check_scale,
+)
+from mrshc.utils.sample_alignment import SampleNames, align_samples, is_permuted_index
 from mrshc.utils.text_cleaning import clean_text
 
 # Colours of annotations: the palette of Okabe and Ito. Readers with colour vision deficiency can
@@ -48,6 +55,10 @@ _MAX_NUMERIC_LEVELS = 10
 # Largest number of characters of a level in the legend. Longer text would leave too little space
 # for the tree.
 _MAX_LEVEL_LENGTH = 26
+
+# Colours with a larger luminance than this (0 for black, 1 for white) can hardly be seen on a white
+# background: areas get an outline, and text is darkened. The colours of both palettes are darker.
+_MAX_LUMINANCE = 0.6
 
 LegendEntry = tuple[str, str | None]  # text, and colour of its symbol (None: no symbol)
 
@@ -128,15 +139,20 @@ def level_colours(
     return tuple(colours[i % len(colours)] for i in range(n_levels))
 
 
-def cluster_colours(n_clusters: int) -> tuple[str, ...]:
+def cluster_colours(n_clusters: int, *, palette: Any = None) -> tuple[str, ...]:
     """Return the colours of clusters 0, 1, ..., n_clusters - 1.
 
-    The colour of a cluster depends only on its number, so it is the same in every plot.
+    With a given palette, the colour of a cluster depends only on its number, so it is the same in
+    every plot.
 
     Parameters
     ----------
     n_clusters : int
-        Number of clusters. Colours repeat from the 29th cluster on.
+        Number of clusters. Colours of the default palette repeat from the 29th cluster on.
+    palette : str, Colormap, list of colours or None, default=None
+        Colours of the clusters, starting with cluster 0: colours that matplotlib knows, or a colour
+        map such as "Set2". If there are more clusters than colours, lighter and darker tints
+        follow. None stands for `CLUSTER_PALETTE`.
 
     Returns
     -------
@@ -146,7 +162,7 @@ def cluster_colours(n_clusters: int) -> tuple[str, ...]:
     Raises
     ------
     ValueError
-        If `n_clusters` is not an integer from 0 to 10**6.
+        If `n_clusters` is not an integer from 0 to 10**6, or if `palette` is not valid.
 
     See Also
     --------
@@ -159,7 +175,10 @@ def cluster_colours(n_clusters: int) -> tuple[str, ...]:
     ('#332288', '#CC6677')
     """
     n_clusters = check_n_clusters("n_clusters", n_clusters, low=0)
-    return level_colours(n_clusters, palette=CLUSTER_PALETTE)
+    colours: tuple[str, ...] = CLUSTER_PALETTE
+    if palette is not None:
+        colours = check_palette("palette", palette, n=n_clusters)
+    return level_colours(n_clusters, palette=colours)
 
 
 def _rgb_channels(colour: str) -> Float:
@@ -172,6 +191,19 @@ def _mix_colours(colour: str, other: str, *, share: float) -> str:
     mixture = (1 - share) * _rgb_channels(colour) + share * _rgb_channels(other)
     red, green, blue = np.rint(mixture)
     return f"#{int(red):02X}{int(green):02X}{int(blue):02X}"
+
+
+def is_light(colour: str) -> bool:
+    """Return whether a colour `#RRGGBB` can hardly be seen on a white background."""
+    # Relative luminance as defined for sRGB colours: a weighted mean of the linear channels. A
+    # power of 2.2 approximates the exact conversion to linear channels well enough here.
+    linear = (_rgb_channels(colour) / 255) ** 2.2
+    return bool(linear @ (0.2126, 0.7152, 0.0722) > _MAX_LUMINANCE)
+
+
+def text_colour(colour: str) -> str:
+    """Return a colour in which text is legible on white: light colours are darkened."""
+    return _mix_colours(colour, "#000000", share=0.5) if is_light(colour) else colour
 
 
 def sequential_colour(share: float) -> str:
@@ -192,7 +224,13 @@ def sequential_colour(share: float) -> str:
 
 
 def annotation_bars(
-    annotations: Any, n: int, *, samples: SampleNames | None = None
+    annotations: Any,
+    n: int,
+    *,
+    samples: SampleNames | None = None,
+    colours: Any = None,
+    start: int = 0,
+    unit: str = "sample",
 ) -> tuple[AnnotationBar, ...]:
     """Return the colours and the legend of each annotation of the samples.
 
@@ -210,6 +248,15 @@ def annotation_bars(
         Number of samples.
     samples : SampleNames or None, default=None
         Names of the samples. If None, all annotations must be in the order of the samples.
+    colours : mapping or None, default=None
+        Maps names of annotations to their colours. The colours of an annotation with levels are a
+        mapping from levels to colours, a list of colours for the sorted levels, or a colour map
+        such as "Set2". Those of a continuous scale are a colour map or a list of colours, from low
+        to high numbers. Other annotations have the colours of `PALETTE`.
+    start : int, default=0
+        Position in `PALETTE` of the first colour.
+    unit : str, default="sample"
+        What an annotation describes, "sample" or "feature", for error messages.
 
     Returns
     -------
@@ -222,7 +269,7 @@ def annotation_bars(
         If `annotations` is neither a mapping nor a DataFrame.
     ValueError
         If an annotation does not contain one scalar value for each sample, if its index does not
-        match `samples`, or if two columns have the same name.
+        match `samples`, if two columns have the same name, or if `colours` is not valid.
 
     See Also
     --------
@@ -235,22 +282,53 @@ def annotation_bars(
     >>> bar.legend
     (('a', '#0072B2'), ('b', '#D55E00'), ('missing', '#D9D9D9'))
     """
+    columns = [(clean_text(str(k)), v) for k, v in _annotation_columns(annotations).items()]
+    given = check_annotation_colours(colours, names=[name for name, _ in columns])
     bars: list[AnnotationBar] = []
-    start = 0
-    for title, values in _annotation_columns(annotations).items():
-        name = clean_text(str(title))
-        if samples is not None:
-            values = align_samples(values, samples, what=f"Annotation {name!r}")
-        series = _annotation_series(name, values, n=n)
+    for name, values in columns:
+        aligned = _align_annotation(name, values, samples=samples, unit=unit)
+        series = _annotation_series(name, aligned, n=n, unit=unit)
         if _is_continuous(series):
-            bars.append(_continuous_bar(name, series))
+            bars.append(_continuous_bar(name, series, colours=given.get(name)))
             continue
         levels = _sorted_levels(series)
-        bars.append(_categorical_bar(name, series, levels=levels, start=start))
+        palette = _colours_of_levels(name, levels, colours=given.get(name), start=start)
+        bars.append(
+            _categorical_bar(name, series, colour_of=dict(zip(levels, palette, strict=True)))
+        )
         # The next annotation starts with the next colour of the palette. If two bars had the same
         # colours, readers might conclude that their levels are the same.
         start += len(levels)
     return tuple(bars)
+
+
+def _align_annotation(name: str, values: Any, *, samples: SampleNames | None, unit: str) -> Any:
+    """Return the values of an annotation in the order of the samples.
+
+    Without names of samples, only the default index of pandas in another order is refused.
+    """
+    what = f"Annotation {name!r}"
+    if samples is not None:
+        return align_samples(values, samples, what=what, unit=unit)
+    if hasattr(values, "iloc") and is_permuted_index(values.index):
+        return align_samples(values, SampleNames(of_fit=None), what=what, unit=unit)
+    return values
+
+
+def _colours_of_levels(name: str, levels: list[Any], *, colours: Any, start: int) -> Sequence[str]:
+    """Return one colour for each level: those that the user gave, or those of the palette."""
+    if colours is None:
+        return level_colours(len(levels), start=start)
+    argument = f"colours[{name!r}]"
+    if isinstance(colours, Mapping):
+        return check_level_colours(argument, colours, levels=levels)
+    return level_colours(len(levels), palette=check_palette(argument, colours, n=len(levels)))
+
+
+def count_levels(bars: Sequence[AnnotationBar]) -> int:
+    """Return the number of colours that the levels of several annotations have."""
+    used = {colour for bar in bars if bar.is_categorical for colour in bar.colours}
+    return len(used - {MISSING_COLOUR})
 
 
 def outlier_bars(model: Any, n: int) -> tuple[AnnotationBar, ...]:
@@ -282,6 +360,11 @@ def outlier_bars(model: Any, n: int) -> tuple[AnnotationBar, ...]:
     )
 
 
+def annotation_names(annotations: Any) -> list[str]:
+    """Return the names of annotations as they are shown; the errors are as for the bars."""
+    return [clean_text(str(name)) for name in _annotation_columns(annotations)]
+
+
 def _annotation_columns(annotations: Any) -> dict[Any, Any]:
     """Return a dictionary from the names of the annotations to their values.
 
@@ -309,17 +392,18 @@ def _annotation_columns(annotations: Any) -> dict[Any, Any]:
     return dict(annotations)
 
 
-def _annotation_series(name: str, values: Any, *, n: int) -> pd.Series:
+def _annotation_series(name: str, values: Any, *, n: int, unit: str) -> pd.Series:
     """Return the values of an annotation as a Series with the index 0, 1, ..., n - 1.
 
-    Raise ValueError if there is not exactly one scalar value for each of the n samples.
+    Raise ValueError if there is not exactly one scalar value for each of the n samples (or
+    features, as `unit` states).
     """
     is_list = isinstance(values, Iterable) and not isinstance(values, str)
     listed = list(values) if is_list else [values]
     if not is_list or len(listed) != n:
         got = f"{len(listed)} values" if is_list else repr(values)
         raise ValueError(
-            f"Annotation {name!r} must hold one value for each of the {n} samples, got {got}. "
+            f"Annotation {name!r} must hold one value for each of the {n} {unit}s, got {got}. "
             "Use None or NaN where a value is missing."
         )
     if (invalid := next((v for v in listed if not _is_scalar(v)), None)) is not None:
@@ -380,14 +464,8 @@ def natural_sort_key(value: Any) -> tuple[Any, ...]:
         return (np.inf if value > 0 else -np.inf, texts)
 
 
-def _categorical_bar(
-    name: str, series: pd.Series, *, levels: list[Any], start: int
-) -> AnnotationBar:
-    """Return the bar of an annotation with one colour for each level.
-
-    The first level has the colour at position `start` of the palette.
-    """
-    colour_of = dict(zip(levels, level_colours(len(levels), start=start), strict=True))
+def _categorical_bar(name: str, series: pd.Series, *, colour_of: dict[Any, str]) -> AnnotationBar:
+    """Return the bar of an annotation; `colour_of` maps its levels, in order, to their colours."""
     is_missing = series.isna()
     return AnnotationBar(
         name=name,
@@ -403,11 +481,17 @@ def _categorical_bar(
     )
 
 
-def _continuous_bar(name: str, series: pd.Series) -> AnnotationBar:
+def _continuous_bar(name: str, series: pd.Series, *, colours: Any) -> AnnotationBar:
     """Return the bar of an annotation that is drawn on a continuous scale.
 
     The legend shows the highest number, the lowest number, and the number midway between the two.
+    `colours` is the scale that the user gave, or None.
     """
+    scale = None if colours is None else check_scale(f"colours[{name!r}]", colours)
+
+    def colour_at(share: float) -> str:
+        return sequential_colour(share) if scale is None else str(to_hex(scale(share))).upper()
+
     values = series.to_numpy(dtype=np.float64, na_value=np.nan)
     finite = np.isfinite(values)
     low, high = values[finite].min(), values[finite].max()
@@ -422,11 +506,11 @@ def _continuous_bar(name: str, series: pd.Series) -> AnnotationBar:
     return AnnotationBar(
         name=name,
         colours=tuple(
-            sequential_colour(share) if is_finite else MISSING_COLOUR
+            colour_at(share) if is_finite else MISSING_COLOUR
             for share, is_finite in zip(shares, finite, strict=True)
         ),
         legend=(
-            *((text, sequential_colour(share)) for share, text in ticks),
+            *((text, colour_at(share)) for share, text in ticks),
             *_missing_entries(~finite),
         ),
         is_categorical=False,
@@ -455,11 +539,10 @@ def _missing_entries(is_missing: Any) -> list[LegendEntry]:
     return [("missing", MISSING_COLOUR)] if np.any(is_missing) else []
 
 
-def cluster_legend_entries(n_clusters: int) -> tuple[LegendEntry, ...]:
+def cluster_legend_entries(colours: Sequence[str]) -> tuple[LegendEntry, ...]:
     """Return the legend entries of at most 20 clusters, and a note if there are more clusters.
 
-    The cluster with label 0 is called "cluster 1".
+    The cluster with label 0 is called "cluster 1". `colours` are the colours of the clusters.
     """
-    colours = cluster_colours(n_clusters)
     entries = [(f"cluster {k + 1}", colour) for k, colour in enumerate(colours)]
     return tuple(_truncate_legend([*entries]))

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from matplotlib import colormaps
 from matplotlib.axes import Axes
+from matplotlib.colors import Colormap
 from matplotlib.patches import Rectangle
 
 from mrshc.core.array_types import Float, Index
@@ -15,14 +15,17 @@ from mrshc.core.inference.stability import StabilityResult
 from mrshc.plotting import figure_parts
 from mrshc.plotting.arguments import (
     check_axes,
+    check_limits,
     check_model,
-    check_names,
     check_numbers,
+    check_size,
     check_title,
 )
-from mrshc.plotting.colours import cluster_colours
 from mrshc.plotting.dendrogram_layout import dendrogram_lines, fitting_labels, order_by_leaves
-from mrshc.utils.sample_alignment import align_samples, sample_names
+from mrshc.plotting.fitted_names import resolve_sample_names
+from mrshc.plotting.palettes import check_colour_map
+from mrshc.plotting.tree_plots import colour_clusters
+from mrshc.utils.sample_alignment import align_square, sample_names
 
 # Side of the matrix, in inches. It was chosen by eye; it does not affect any result.
 _SIDE_INCHES = 5.0
@@ -38,6 +41,10 @@ def consensus_matrix(
     *,
     names: Iterable[Any] | None = None,
     title: str | None = None,
+    palette: Any = None,
+    cmap: Any = "Blues",
+    limits: tuple[float, float] | None = None,
+    size: tuple[float, float] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw how often each pair of samples is in the same cluster if samples are left out.
@@ -51,18 +58,30 @@ def consensus_matrix(
         Fitted estimator or result with the attribute `linkage_matrix_`. The clusters are shown if
         it has the attribute `labels_`.
     stability : StabilityResult or array-like of shape (n_samples, n_samples)
-        Result of :func:`mrshc.stability`, or its attribute `consensus`. Pairs with NaN are grey.
+        Result of :func:`mrshc.stability`, or its attribute `consensus`. Pairs with NaN are grey. A
+        DataFrame is aligned by its index and columns.
     names : iterable of length n_samples or None, default=None
-        Names of the samples, as in :func:`dendrogram`. If None, the samples have no names.
+        Names of the samples. If None, the names are the index of the fitted DataFrame; without an
+        index, no names are written. A Series is aligned by its index.
     title : str or None, default=None
         Title of the plot.
+    palette : str, Colormap, list of colours or None, default=None
+        Colours of the clusters, as in :func:`cluster_colours`.
+    cmap : str or Colormap, default="Blues"
+        Colours of the shares.
+    limits : (float, float) or None, default=None
+        Shares at the ends of the colour scale. If None, they are 0 and 1.
+    size : (float, float) or None, default=None
+        Width and height of the figure in inches. If None, the matrix has a side of
+        five inches.
     ax : matplotlib Axes or None, default=None
         Axes to draw in. If None, a new figure is created.
 
     Returns
     -------
     ax : matplotlib Axes
-        Axes with the matrix; the figure is `ax.figure`.
+        Axes with the matrix; the figure is `ax.figure`. Notebooks show axes of a new figure as a
+        picture.
 
     Raises
     ------
@@ -85,19 +104,22 @@ def consensus_matrix(
     (6, 6)
     """
     check_model(model, "linkage_matrix_")
-    ax, title = check_axes(ax), check_title(title)
+    ax, title, size = check_axes(ax), check_title(title), check_size(size, ax=ax)
+    limits, colour_map = check_limits(limits), check_colour_map("cmap", cmap)
     order = dendrogram_lines(model.linkage_matrix_).order
+    names = resolve_sample_names(model, names)
+    stability = align_square(stability, sample_names(model, names=names), what="stability")
     values = _check_consensus(stability, n=order.size)[np.ix_(order, order)]
     if names is not None:
-        aligned = align_samples(check_names("names", names), sample_names(model), what="names")
-        names = order_by_leaves("names", aligned, order=order)
-    labels = getattr(model, "labels_", None)
+        names = order_by_leaves("names", names, order=order)
+    clusters = colour_clusters(model, palette)
     if ax is None:
         # The colour bar and the names of the samples need 1.8 inches, the title one inch.
-        ax = figure_parts.new_figure(_SIDE_INCHES + 1.8, _SIDE_INCHES + 1.0).subplots()
-    _draw_matrix(ax, values)
-    if labels is not None:
-        _draw_clusters(ax, np.asarray(labels).astype(np.intp)[order])
+        ax = figure_parts.new_figure(_SIDE_INCHES + 1.8, _SIDE_INCHES + 1.0, size=size).subplots()
+    _draw_matrix(ax, values, colour_map=colour_map, limits=limits or (0.0, 1.0))
+    if clusters is not None:
+        labels = np.asarray(clusters.labels).astype(np.intp)[order]
+        _draw_clusters(ax, labels, palette=clusters.colours)
     _label_samples(ax, names, n=order.size, has_missing=bool(np.isnan(values).any()))
     figure_parts.set_heading(ax, title)
     return ax
@@ -115,33 +137,38 @@ def _check_consensus(stability: Any, *, n: int) -> Float:
     return values
 
 
-def _draw_matrix(ax: Axes, values: Float) -> None:
+def _draw_matrix(
+    ax: Axes, values: Float, *, colour_map: Colormap, limits: tuple[float, float]
+) -> None:
     """Draw the matrix and its colour bar."""
-    colours = colormaps["Blues"].with_extremes(bad=_MISSING_CELL_COLOUR)
     # Without interpolation, each pair has exactly the colour of its value.
     image = ax.imshow(
-        np.ma.masked_invalid(values), cmap=colours, vmin=0.0, vmax=1.0, interpolation="nearest"
+        np.ma.masked_invalid(values),
+        cmap=colour_map.with_extremes(bad=_MISSING_CELL_COLOUR),
+        vmin=limits[0],
+        vmax=limits[1],
+        interpolation="nearest",
     )
     bar = ax.figure.colorbar(image, ax=ax, shrink=0.8, pad=0.02)
     bar.set_label("share of subsamples with both samples in one cluster", fontsize=8)
     bar.ax.tick_params(labelsize=figure_parts.SMALL_FONT)
 
 
-def _draw_clusters(ax: Axes, labels: Index) -> None:
+def _draw_clusters(ax: Axes, labels: Index, *, palette: tuple[str, ...]) -> None:
     """Draw the borders of the clusters, and strips with their colours and numbers.
 
-    `labels` are in the order of the leaves.
+    `labels` are in the order of the leaves, and `palette` contains the colours of the clusters.
     """
     n = labels.size
     starts = np.flatnonzero(np.append(True, labels[1:] != labels[:-1]))
     ends = np.append(starts[1:], n)
-    palette = cluster_colours(int(labels.max()) + 1)
     strip = _STRIP_SHARE * n
     for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
         first, size = start - 0.5, end - start
         border = Rectangle(
             (first, first), size, size, fill=False, edgecolor="#000000", linewidth=1.2, zorder=3
         )
+        border.set_clip_on(False)  # the borders at the right and below are on the edge of the axes
         ax.add_patch(border)
         # Samples that belong to no cluster (label -1) have a border but no colour.
         if labels[start] >= 0:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,7 @@ from scipy.spatial.distance import squareform
 
 from mrshc.core.array_types import Float, Index
 from mrshc.core.trees.tree import EUCLIDEAN_LINKAGES, Tree, check_linkage
-from mrshc.plotting.arguments import check_numbers
+from mrshc.plotting.arguments import check_numbers, refusal
 from mrshc.utils.text_cleaning import clean_text
 from mrshc.validation.parameters import check_integer
 
@@ -47,18 +49,21 @@ class DendrogramLines:
         Corners (x, y) of the bracket that represents each merge. A bracket has two vertical legs
         and a horizontal line. The order of the corners is: lower and upper end of the left leg,
         upper and lower end of the right leg.
+    max_height : float or None, default=None
+        Upper end of the scale of heights; None for the height of the highest merge.
     """
 
     order: Index
     forks: Float
+    max_height: float | None = None
 
     @property
     def top(self) -> float:
-        """Height of the highest merge; 1 if all merges have height zero.
+        """Upper end of the scale of heights; 1 if all merges have height zero.
 
         The value is always positive, so it can be used as the length of an axis.
         """
-        highest = float(self.forks[:, :, 1].max())
+        highest = float(self.forks[:, :, 1].max()) if self.max_height is None else self.max_height
         return highest if highest > 0 else 1.0
 
     def tip(self, node: int) -> tuple[float, float]:
@@ -133,6 +138,26 @@ def dendrogram_lines(
         forks[merge, :, 1] = height[left], top, top, height[right]
         position[n + merge] = (position[left] + position[right]) / 2
     return DendrogramLines(order=order, forks=forks)
+
+
+def with_max_height(lines: DendrogramLines, max_height: Any) -> DendrogramLines:
+    """Return a dendrogram whose scale of heights ends at `max_height`, if it is not None.
+
+    Raise ParameterError if `max_height` is not a number, or is less than the height of the root,
+    since a part of the tree would then be outside the plot.
+    """
+    if max_height is None:
+        return lines
+    is_number = isinstance(max_height, Real) and not isinstance(max_height, bool)
+    # The largest number is not tuned. With larger ones, the margin above the tree could overflow.
+    if not is_number or not lines.top <= max_height <= sys.float_info.max / 4:
+        raise refusal(
+            "max_height",
+            max_height,
+            allowed=f"be a number at least {lines.top:.6g}, the height of the root",
+            advice="The scale must contain the whole tree.",
+        )
+    return replace(lines, max_height=float(max_height))
 
 
 def _condensed_distances(distances: ArrayLike, n: int) -> Float:

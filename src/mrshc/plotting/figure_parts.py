@@ -1,55 +1,43 @@
-"""Functions that the plots share: for figures, titles, tick labels, legends and picture files."""
+"""Functions that the plots share: for figures, titles, tick labels and legends."""
 
 from __future__ import annotations
 
 import textwrap
-import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from mrshc.errors import invalid_parameter_error
-from mrshc.plotting.arguments import check_path
-from mrshc.plotting.colours import LegendEntry
+from mrshc.plotting.colours import LegendEntry, is_light
 from mrshc.plotting.dendrogram_layout import (
     CHARACTER_WIDTH,
     POINTS_PER_INCH,
     LabelFit,
+    estimate_text_width,
     shortened_names,
 )
-from mrshc.utils.atomic_files import atomic_write
+from mrshc.plotting.notebook_display import DisplayedFigure
 from mrshc.utils.text_cleaning import clean_text
-from mrshc.validation.parameters import check_number
 
 # Font size of tick labels and legends, in points. The size is smaller than matplotlib's default of
 # 10 points, since many names have to fit into a figure.
 SMALL_FONT = 8.0
+# Colour of the outline of light areas, which could not be seen on a white background without it.
+OUTLINE_COLOUR = "#A6A6A6"
 # Font size of titles, in points.
 _TITLE_FONT = 10
-# Largest width of a figure, in inches. At the default of 150 dots per inch, a picture of this width
-# is 2400 pixels wide, which fits on a large screen.
+# Largest default width of a figure, in inches. In a notebook, a picture of this width has 1536
+# pixels, which fit on most screens.
 MAX_FIGURE_WIDTH = 16.0
-# Largest number of rows in one column of a legend. Longer legends have several columns. A legend of
-# 26 rows is about 5 inches high, like a tree with the names of its samples.
+# Largest number of lines in a column of a legend. Longer legends have several columns. A column of
+# 26 lines is about 5 inches high, like a tree with the names of its samples.
 _MAX_LEGEND_ROWS = 26
 _LEGEND_ROW_INCHES = 0.17  # height of a line of text and of the space below it
-# Largest number of dots per inch. The widest figure is then 38,400 pixels wide, which is below the
-# limit of 65,536 pixels in matplotlib's Agg backend.
-_MAX_DPI = 2400
-# Smallest number of dots per inch. Text of size SMALL_FONT is then about one pixel high.
-_MIN_DPI = 10
-# Metadata of each file format. None excludes an entry: without the date and the program version,
-# equal figures give identical files.
-_METADATA = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +58,15 @@ class LegendSection:
 
 def patch_section(title: str, entries: Iterable[LegendEntry]) -> LegendSection:
     """Return a legend section with a filled square before the text of each entry."""
-    shown = tuple((text, Patch(facecolor=c or "none", edgecolor="none")) for text, c in entries)
-    return LegendSection(title=title, entries=shown)
+    return LegendSection(title=title, entries=tuple((text, _make_patch(c)) for text, c in entries))
+
+
+def _make_patch(colour: str | None) -> Patch:
+    """Return a square of a colour, with an outline if it is light; None gives no square."""
+    if colour is None:
+        return Patch(facecolor="none", edgecolor="none")
+    outline = OUTLINE_COLOUR if is_light(colour) else "none"
+    return Patch(facecolor=colour, edgecolor=outline, linewidth=0.5)
 
 
 def line_section(title: str, entries: Iterable[LegendEntry]) -> LegendSection:
@@ -81,51 +76,102 @@ def line_section(title: str, entries: Iterable[LegendEntry]) -> LegendSection:
 
 
 def draw_legend(owner: Any, sections: Sequence[LegendSection], **placement: Any) -> Any:
-    """Draw a legend that contains the sections one below the other, and return the legend.
+    """Draw a legend with a title above the entries of each section, and return the legend.
 
     Parameters
     ----------
     owner : matplotlib Axes or Figure
         Object whose method `legend` is called.
     sections : sequence of LegendSection
-        Sections from top to bottom.
+        Sections from top to bottom. If they need several columns, no section is divided between
+        columns.
     **placement
         Further arguments of matplotlib's `legend`, such as `loc`.
     """
-    handles: list[Any] = []
-    labels: list[str] = []
-    title_rows: list[int] = []
-    # A matplotlib legend can have only one title. The titles of sections and the blank rows between
-    # sections are therefore added as legend entries with an invisible symbol.
-    for section in sections:
-        if handles:
-            handles.append(Line2D([], [], linestyle=""))
-            labels.append("")
-        title_rows.append(len(handles))
-        handles += [Line2D([], [], linestyle=""), *(handle for _, handle in section.entries)]
-        labels += [section.title, *(text for text, _ in section.entries)]
+    columns = [_column_rows(column) for column in legend_columns(sections)]
+    # matplotlib divides a legend into columns with the same number of rows, so shorter columns are
+    # filled with blank rows.
+    n_rows = max(map(len, columns))
+    rows = [row for column in columns for row in (*column, *[_BLANK_ROW] * (n_rows - len(column)))]
     legend = owner.legend(
-        handles,
-        labels,
+        [row.symbol for row in rows],
+        [row.text for row in rows],
         frameon=False,
         fontsize=SMALL_FONT,
-        ncols=-(-len(handles) // _MAX_LEGEND_ROWS),
+        ncols=len(columns),
         handlelength=1.4,
         alignment="left",
         **placement,
     )
     texts = legend.get_texts()
     disable_math_parsing(texts)
-    for row in title_rows:
-        texts[row].set_fontweight("bold")
+    for row, text in zip(rows, texts, strict=True):
+        text.set_fontweight("bold" if row.is_title else "normal")
     return legend
 
 
-def estimate_legend_height(sections: Sequence[LegendSection]) -> float:
-    """Return the approximate height of a legend in inches, including its margins."""
-    # Each section has two additional rows: its title and a blank row. The margins take 0.5 inches.
-    rows = sum(2 + sum(1 + text.count("\n") for text, _ in section.entries) for section in sections)
-    return min(rows, _MAX_LEGEND_ROWS) * _LEGEND_ROW_INCHES + 0.5
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _LegendRow:
+    """One row of a legend; rows without a symbol have an invisible one, as matplotlib needs it."""
+
+    text: str = ""
+    symbol: Any = field(default_factory=lambda: Line2D([], [], linestyle=""))
+    is_title: bool = False
+
+
+_BLANK_ROW = _LegendRow()
+
+
+def _column_rows(sections: Sequence[LegendSection]) -> list[_LegendRow]:
+    """Return the rows of one column of a legend, with a blank row between two sections."""
+    rows: list[_LegendRow] = []
+    # A matplotlib legend can have only one title. The titles of sections are therefore rows.
+    for section in sections:
+        rows += [_BLANK_ROW] * bool(rows)
+        rows.append(_LegendRow(text=section.title, is_title=True))
+        rows += [_LegendRow(text=text, symbol=symbol) for text, symbol in section.entries]
+    return rows
+
+
+def legend_columns(sections: Sequence[LegendSection]) -> list[list[LegendSection]]:
+    """Return the sections of each column of a legend, in the order of the sections.
+
+    A column has at most 26 lines of text, unless a single section has more.
+    """
+    columns: list[list[LegendSection]] = []
+    n_lines = 0
+    for section in sections:
+        n_more = _count_lines(section)
+        if not columns or n_lines + n_more > _MAX_LEGEND_ROWS:
+            columns.append([])
+            n_lines = 0
+        columns[-1].append(section)
+        n_lines += n_more
+    return columns
+
+
+def _count_lines(section: LegendSection) -> int:
+    """Return the number of lines of a section, with its title and a blank line below it."""
+    return 2 + sum(1 + text.count("\n") for text, _ in section.entries)
+
+
+def estimate_legend_size(sections: Sequence[LegendSection]) -> tuple[float, float]:
+    """Return the approximate width and height of a legend in inches, including its margins."""
+    columns = legend_columns(sections)
+    if not columns:
+        return 0.0, 0.0
+    widths = [estimate_text_width(_texts_of(column), size=SMALL_FONT) for column in columns]
+    # A symbol and the space around it take about 0.35 inches. A narrow legend gets 1.8 inches, such
+    # that plots with and without annotations have about the same width.
+    width = max(1.8, sum(widths) + 0.35 * len(columns))
+    n_lines = max(sum(map(_count_lines, column)) for column in columns)
+    return width, n_lines * _LEGEND_ROW_INCHES + 0.5
+
+
+def _texts_of(sections: Sequence[LegendSection]) -> list[str]:
+    """Return all lines of text of several sections."""
+    entries = [text for section in sections for text, _ in section.entries]
+    return [line for text in entries for line in text.split("\n")] + [s.title for s in sections]
 
 
 def draw_side_legend(ax: Axes, sections: Sequence[LegendSection]) -> None:
@@ -215,113 +261,19 @@ def describe_step(step: int) -> str:
     return f" (every {step}{ending} labelled)"
 
 
-def new_figure(width: float, height: float) -> Figure:
+def new_figure(
+    width: float, height: float, *, size: tuple[float, float] | None = None
+) -> DisplayedFigure:
     """Return a new figure with a layout that leaves space for labels.
 
     Parameters
     ----------
     width, height : float
-        Size in inches. A width above 16 inches is reduced to 16 inches.
+        Size in inches that suits the content. A width above 16 inches is reduced to 16 inches.
+    size : (float, float) or None, default=None
+        Width and height in inches that the user gave, which take precedence.
     """
     # The figure is not created with pyplot, since pyplot keeps every figure in memory until the
     # figure is closed explicitly.
-    return Figure(figsize=(min(width, MAX_FIGURE_WIDTH), height), layout="constrained")
-
-
-@contextmanager
-def ignore_missing_glyphs() -> Iterator[None]:
-    """Return a context manager that suppresses warnings on characters missing from the fonts.
-
-    Such a character is drawn as a box. The plot is still useful.
-    """
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", r"Glyph \d+ .*missing from", UserWarning)
-        yield
-
-
-@contextmanager
-def _preserve_axes_positions(figure: Any) -> Iterator[None]:
-    """Return a context manager that restores the positions of all axes on exit.
-
-    When a figure is saved, matplotlib computes its layout, starting from the current positions of
-    the axes. The new positions may differ slightly from the old positions. Without the restoration,
-    writing a figure twice would therefore give two different files.
-    """
-    saved = [
-        (
-            ax,
-            ax.get_position(original=True).frozen(),
-            ax.get_position().frozen(),
-            ax.get_in_layout(),
-        )
-        for ax in figure.axes
-    ]
-    try:
-        yield
-    finally:
-        for ax, original, active, in_layout in saved:
-            ax.set_position(original, which="original")
-            ax.set_position(active, which="active")
-            # `set_position` excludes the axes from the layout, so this state is restored as well.
-            ax.set_in_layout(in_layout)
-
-
-def write_picture(figure: Any, path: str | Path, *, dpi: float = 150) -> None:
-    """Write a figure to a PNG or SVG file.
-
-    An existing file is replaced only when the new file is complete, so the existing file stays
-    intact if writing is interrupted. Equal figures give identical files.
-
-    Parameters
-    ----------
-    figure : matplotlib Figure
-        Figure to write. The figure is not changed.
-    path : str or Path
-        File to write. The suffix determines the format: .png or .svg. Missing folders are created.
-    dpi : float, default=150
-        Resolution in dots per inch, from 10 to 2400.
-
-    Raises
-    ------
-    ValueError
-        If an argument is not valid, or the suffix is neither .png nor .svg.
-
-    See Also
-    --------
-    mrshc.plotting.dendrogram : Draw a tree; the figure to write is `ax.figure`.
-    mrshc.plotting.heatmap : Draw the selected features.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> from matplotlib.figure import Figure
-    >>> from mrshc.plotting import write_picture
-    >>> with TemporaryDirectory() as folder:
-    ...     write_picture(Figure(), Path(folder) / "empty.svg")
-    ...     (Path(folder) / "empty.svg").read_text(encoding="utf-8")[:5]
-    '<?xml'
-    """
-    path = Path(check_path(path))
-    dpi = check_number("dpi", dpi, low=_MIN_DPI, high=_MAX_DPI, advice="The default is 150.")
-    if not hasattr(figure, "savefig"):
-        raise invalid_parameter_error(
-            "figure",
-            figure,
-            allowed="be a matplotlib Figure",
-            advice="The figure of axes is ax.figure.",
-        )
-    suffix = path.suffix.lower().removeprefix(".")
-    if suffix not in _METADATA:
-        raise ValueError(
-            f"The file name of a picture must end in .png or .svg, got {path.name!r}. Change the "
-            "suffix."
-        )
-    with (
-        atomic_write(path) as partial,
-        # Without a fixed salt, the ids of elements in an SVG file would be random.
-        mpl.rc_context({"svg.hashsalt": "mrshc"}),
-        ignore_missing_glyphs(),
-        _preserve_axes_positions(figure),
-    ):
-        figure.savefig(partial, format=suffix, dpi=dpi, metadata=_METADATA[suffix])
+    figsize = (min(width, MAX_FIGURE_WIDTH), height) if size is None else size
+    return DisplayedFigure(figsize=figsize, layout="constrained")

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
+from matplotlib.colors import Colormap, to_rgba
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from mrshc.core.array_types import Float, Index
 from mrshc.core.selection.explanation import format_count
 from mrshc.plotting import figure_parts
-from mrshc.plotting.arguments import check_model, check_names, check_numbers, check_title
-from mrshc.plotting.colours import NEUTRAL_COLOUR, annotation_bars, outlier_bars
+from mrshc.plotting.arguments import check_limits, check_model, check_size, check_title
+from mrshc.plotting.colours import (
+    NEUTRAL_COLOUR,
+    AnnotationBar,
+    annotation_bars,
+    annotation_names,
+    count_levels,
+    outlier_bars,
+)
 from mrshc.plotting.dendrogram_layout import (
     dendrogram_lines,
     estimate_text_width,
@@ -25,14 +32,23 @@ from mrshc.plotting.dendrogram_layout import (
     order_by_leaves,
     shortened_names,
 )
+from mrshc.plotting.fitted_names import resolve_sample_names
 from mrshc.plotting.heatmap_data import feature_tree, standardised, usual_samples
-from mrshc.plotting.tree_plots import draw_annotation_bars, draw_tree, tree_legend_sections
-from mrshc.utils.sample_alignment import align_samples, sample_names
+from mrshc.plotting.heatmap_features import FeaturesToDraw, features_to_draw, values_of_result
+from mrshc.plotting.palettes import check_annotation_colours, check_colour_map
+from mrshc.plotting.picture_files import ignore_missing_glyphs
+from mrshc.plotting.tree_plots import (
+    colour_clusters,
+    draw_annotation_bars,
+    draw_tree,
+    tree_legend_sections,
+)
+from mrshc.utils.sample_alignment import SampleNames, align_samples, sample_names
 
-# The colour scale ends at plus and minus this number of standard deviations. Without a limit, a
+# By default, the colour scale ends at these numbers of standard deviations. Without a limit, a
 # single outlier would make the colours of all other values pale. Nearly all values of a normally
 # distributed feature are within three standard deviations of the mean.
-_COLOUR_LIMIT = 3.0
+_DEFAULT_LIMITS = (-3.0, 3.0)
 # Colour of missing values: a grey that does not occur in the colour scale, which ranges from blue
 # through white to red.
 _MISSING_CELL_COLOUR = "#8C8C8C"
@@ -43,12 +59,18 @@ _TREE_INCHES, _FEATURE_TREE_INCHES, _BAR_INCHES = 1.3, 0.9, 0.17
 
 def heatmap(
     model: Any,
-    selected: ArrayLike,
+    selected: ArrayLike | None = None,
     *,
     annotations: Any = None,
+    feature_annotations: Any = None,
     names: Iterable[Any] | None = None,
     feature_names: Iterable[Any] | None = None,
     title: str | None = None,
+    palette: Any = None,
+    colours: Any = None,
+    cmap: Any = "RdBu_r",
+    limits: tuple[float, float] | None = None,
+    size: tuple[float, float] | None = None,
 ) -> Figure:
     """Draw a heat map of the selected features, with samples in the order of their tree.
 
@@ -60,25 +82,43 @@ def heatmap(
     ----------
     model : fitted estimator
         Fitted estimator or result with the attribute `linkage_matrix_`, as in :func:`dendrogram`.
-    selected : array-like of shape (n_samples, n_features)
-        Values of the selected features, such as `model.transform(X)`; NaN marks a missing value.
-        The rows of a DataFrame are matched to the samples by name: its index must contain the index
-        of the fitted data, or `names`.
+    selected : array-like of shape (n_samples, n_features) or None, default=None
+        The data of the fit, of which the selected features are drawn, or values of the features to
+        draw, such as `model.transform(X)`; NaN marks a missing value. The rows of a DataFrame are
+        matched to the samples by name: its index must contain the index of the fitted data, or
+        `names`. A result contains the values of the selected features, so they need not be passed.
     annotations : mapping, DataFrame or None, default=None
-        Annotations of the samples, as in :func:`dendrogram`.
+        Annotations of the samples, as in :func:`dendrogram`, drawn above the heat map.
+    feature_annotations : mapping, DataFrame or None, default=None
+        Annotations of the features, drawn to the left of the heat map. A DataFrame or a Series is
+        matched to the features by name: its index must contain the names of the features that are
+        drawn. Other values must be in the order of the features.
     names : iterable of length n_samples or None, default=None
         Names of the samples, as in :func:`dendrogram`.
     feature_names : iterable of length n_features or None, default=None
-        Names of the selected features. If None, the names are the column names of `selected` if it
-        is a DataFrame, and 0, 1, ... otherwise.
+        Names of the features. If None, the names are the column names of `selected` if it is a
+        DataFrame, those of the fitted DataFrame if there was one, and 0, 1, ... otherwise.
     title : str or None, default=None
         Title of the plot.
+    palette : str, Colormap, list of colours or None, default=None
+        Colours of the clusters, as in :func:`cluster_colours`.
+    colours : mapping or None, default=None
+        Colours of annotations of samples and features by their names, as in
+        :func:`annotation_bars`, such as `{"class": {"a": "orange", "b": "#1B9E77"}}`.
+    cmap : str or Colormap, default="RdBu_r"
+        Colours of the values.
+    limits : (float, float) or None, default=None
+        Ends of the colour scale in standard deviations. If None, they are -3 and 3. Values outside
+        the limits have the colours of the ends.
+    size : (float, float) or None, default=None
+        Width and height of the figure in inches. If None, the size depends on the numbers of
+        samples and features, and on the legend.
 
     Returns
     -------
     figure : matplotlib Figure
         Figure whose first three axes are the heat map, the tree of samples and the tree of
-        features.
+        features. Notebooks show the figure as a picture.
 
     Raises
     ------
@@ -104,34 +144,89 @@ def heatmap(
     ['a', 'b', 'c', 'd']
     """
     check_model(model, "linkage_matrix_")
-    title, names = check_title(title), check_names("names", names)
+    title, size, limits = check_title(title), check_size(size), check_limits(limits)
+    colour_map = check_colour_map("cmap", cmap)
     lines = dendrogram_lines(model.linkage_matrix_)
     n = lines.order.size
-    names = None if names is None else list(align_samples(names, sample_names(model), what="names"))
+    names = resolve_sample_names(model, names)
+    selected = values_of_result(model) if selected is None else selected
     selected = align_samples(selected, sample_names(model, names=names), what="selected")
-    X = _check_selected(selected, n)
-    features = _resolve_feature_names(selected, feature_names, q=X.shape[1])
+    features = features_to_draw(model, selected, n=n, names=feature_names)
     samples = order_by_leaves("names", range(n) if names is None else names, order=lines.order)
     known_names = sample_names(model, selected, names=names)
-    bars = (*outlier_bars(model, n), *annotation_bars(annotations, n, samples=known_names))
-    labels = getattr(model, "labels_", None)
-    sections = tree_legend_sections(bars, labels)
-    if not np.isfinite(X).all():
+    bars, feature_bars = _make_bars(
+        annotations,
+        feature_annotations,
+        samples=known_names,
+        n=n,
+        features=features,
+        colours=colours,
+    )
+    bars = (*outlier_bars(model, n), *bars)
+    clusters = colour_clusters(model, palette)
+    sections = [*tree_legend_sections(bars, clusters), *tree_legend_sections(feature_bars, None)]
+    if not np.isfinite(features.values).all():
         missing_cells = [("missing value", _MISSING_CELL_COLOUR)]
         sections.append(figure_parts.patch_section("heat map", missing_cells))
-    panels = _create_panels(samples, features, n_bars=len(bars), sections=sections)
+    panels = _create_panels(
+        samples,
+        features.names,
+        n_bars=(len(bars), len(feature_bars)),
+        sections=sections,
+        size=size,
+    )
     outlying = getattr(model, "outlier_samples_", None)
-    rows = _draw_feature_tree(panels.feature_tree, usual_samples(X, outlying))
-    cells = standardised(X, outlying=outlying)
-    _draw_cells(panels.cells, cells[np.ix_(lines.order, rows)].T)
-    _label_cells(panels.cells, samples=samples, features=[features[i] for i in rows])
-    draw_tree(panels.sample_tree, lines, linkage_matrix=model.linkage_matrix_, labels=labels)
+    rows = _draw_feature_tree(panels.feature_tree, usual_samples(features.values, outlying))
+    cells = standardised(features.values, outlying=outlying)[np.ix_(lines.order, rows)].T
+    _draw_cells(panels, cells, colour_map=colour_map, limits=limits or _DEFAULT_LIMITS)
+    shown_features = [features.names[i] for i in rows]
+    _label_cells(panels, samples=samples, features=shown_features)
+    if panels.feature_bars is not None:
+        _draw_feature_bars(panels.feature_bars, feature_bars, rows=rows)
+    draw_tree(panels.sample_tree, lines, linkage_matrix=model.linkage_matrix_, clusters=clusters)
     draw_annotation_bars(panels.sample_tree, bars, lines=lines)
     _hide_tree_axes(panels.sample_tree, n)
     figure_parts.set_heading(panels.sample_tree, title)
     if sections:
         figure_parts.draw_legend(panels.figure, sections, loc="outside right upper")
+    if size is not None:
+        # The space for names is known only after the layout of a figure of given size.
+        panels = _measure_cells(panels)
+        _label_cells(panels, samples=samples, features=shown_features)
     return panels.figure
+
+
+def _make_bars(
+    annotations: Any,
+    feature_annotations: Any,
+    *,
+    samples: SampleNames,
+    n: int,
+    features: FeaturesToDraw,
+    colours: Any,
+) -> tuple[tuple[AnnotationBar, ...], tuple[AnnotationBar, ...]]:
+    """Return the annotation bars of the n samples, and those of the features.
+
+    `colours` may contain the colours of both kinds of annotations.
+    """
+    of_samples, of_features = map(annotation_names, (annotations, feature_annotations))
+    given = check_annotation_colours(colours, names=[*of_samples, *of_features])
+    bars = annotation_bars(
+        annotations,
+        n,
+        samples=samples,
+        colours={name: given[name] for name in of_samples if name in given},
+    )
+    feature_bars = annotation_bars(
+        features.pick_annotations(feature_annotations),
+        len(features.names),
+        samples=features.known_names,
+        colours={name: given[name] for name in of_features if name in given},
+        # Annotations of samples and of features have different colours, since their levels differ.
+        start=count_levels(bars),
+        unit="feature",
+    )
+    return bars, feature_bars
 
 
 def _hide_tree_axes(ax: Axes, n: int) -> None:
@@ -144,38 +239,6 @@ def _hide_tree_axes(ax: Axes, n: int) -> None:
     ax.tick_params(which="major", right=False, labelright=False, bottom=False, labelbottom=False)
 
 
-def _check_selected(selected: ArrayLike, n: int) -> Float:
-    """Return the values of the selected features of n samples as a float64 matrix.
-
-    Raise ValueError if `selected` is not a matrix of real numbers with n rows and at least one
-    column.
-    """
-    X = check_numbers("selected", selected)
-    if X.ndim != 2 or X.shape[0] != n or not X.shape[1]:
-        raise ValueError(
-            f"selected must hold the {n} samples of the tree in rows and at least one feature in "
-            f"columns, got the shape {X.shape}. Pass only the selected features, such as "
-            "model.transform(X)."
-        )
-    return X
-
-
-def _resolve_feature_names(selected: Any, given: Iterable[Any] | None, *, q: int) -> list[Any]:
-    """Return the names of the q selected features.
-
-    If `given` is None, the names are the column names of `selected` if it is a DataFrame, and
-    0, 1, ... otherwise. Raise ValueError if the number of names is not q.
-    """
-    given = check_names("feature_names", given)
-    names = list(getattr(selected, "columns", range(q)) if given is None else given)
-    if len(names) != q:
-        raise ValueError(
-            f"feature_names must hold one name for each of the {q} selected features, got "
-            f"{len(names)}. Pass only the names of the selected features."
-        )
-    return names
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _HeatmapPanels:
     """The figure of a heat map, and the axes of its three panels."""
@@ -184,6 +247,10 @@ class _HeatmapPanels:
     cells: Axes  # the heat map without the trees
     sample_tree: Axes  # above the cells
     feature_tree: Axes  # to the left of the cells
+    feature_bars: Axes | None  # between the feature tree and the cells; None without annotations
+    # Width and height of the cells in inches. The final size is known only when the figure is
+    # drawn, so this is the planned size.
+    cells_size: tuple[float, float]
 
 
 def _cells_size(n: int, q: int) -> tuple[float, float]:
@@ -197,8 +264,9 @@ def _create_panels(
     samples: list[Any],
     features: list[Any],
     *,
-    n_bars: int,
+    n_bars: tuple[int, int],
     sections: list[figure_parts.LegendSection],
+    size: tuple[float, float] | None,
 ) -> _HeatmapPanels:
     """Return a new figure with axes for the cells and both trees, and space for a legend.
 
@@ -206,31 +274,82 @@ def _create_panels(
     ----------
     samples, features : list
         Names of the samples and of the features.
-    n_bars : int
-        Number of annotation bars below the tree of samples.
+    n_bars : (int, int)
+        Numbers of annotation bars of the samples and of the features.
     sections : list of LegendSection
         Sections of the legend.
+    size : (float, float) or None
+        Width and height of the figure in inches that the user gave.
     """
     width, height = _cells_size(len(samples), len(features))
+    legend_width, legend_height = figure_parts.estimate_legend_size(sections)
     # The names of the samples are below the heat map, together with the axis label and the colour
     # bar, which need 0.9 inches. The names of the features are on the right, together with the
-    # legend, which needs 2.2 inches.
+    # legend, which needs at least 2.2 inches with the names of annotations.
     below = estimate_text_width(shortened_names(samples), size=figure_parts.SMALL_FONT) + 0.9
-    right = estimate_text_width(shortened_names(features), size=figure_parts.SMALL_FONT) + 2.2
-    top = _TREE_INCHES + _BAR_INCHES * n_bars
-    total = max(top + height + below + 0.4, figure_parts.estimate_legend_height(sections))
-    figure = figure_parts.new_figure(_FEATURE_TREE_INCHES + width + right + 0.3, total)
+    right = estimate_text_width(shortened_names(features), size=figure_parts.SMALL_FONT)
+    right += max(2.2, legend_width + 0.4)
+    top = _TREE_INCHES + _BAR_INCHES * n_bars[0]
+    left = _FEATURE_TREE_INCHES, _BAR_INCHES * n_bars[1]
+    if size is not None:
+        # Half an inch is not enough for the cells, but with less, matplotlib cannot draw them.
+        width = max(0.5, size[0] - sum(left) - right - 0.3)
+        height = max(0.5, size[1] - top - below - 0.4)
+    total = max(top + height + below + 0.4, legend_height)
+    figure = figure_parts.new_figure(sum(left) + width + right + 0.3, total, size=size)
     # There is no space between the panels, since the leaves of both trees must touch the cells.
     figure.set_layout_engine("constrained", w_pad=0.03, h_pad=0.05, wspace=0.0, hspace=0.0)
-    grid = figure.add_gridspec(
-        2, 2, width_ratios=(_FEATURE_TREE_INCHES, width), height_ratios=(top, height)
-    )
+    columns = [inches for inches in (*left, width) if inches > 0]
+    grid = figure.add_gridspec(2, len(columns), width_ratios=columns, height_ratios=(top, height))
+    cells = figure.add_subplot(grid[1, -1])
+    sample_tree, tree = figure.add_subplot(grid[0, -1]), figure.add_subplot(grid[1, 0])
     return _HeatmapPanels(
         figure=figure,
-        cells=figure.add_subplot(grid[1, 1]),
-        sample_tree=figure.add_subplot(grid[0, 1]),
-        feature_tree=figure.add_subplot(grid[1, 0]),
+        cells=cells,
+        sample_tree=sample_tree,
+        feature_tree=tree,
+        feature_bars=figure.add_subplot(grid[1, 1]) if n_bars[1] else None,
+        cells_size=(width, height),
     )
+
+
+def _measure_cells(panels: _HeatmapPanels) -> _HeatmapPanels:
+    """Return the panels with the size that the cells have after the layout of the figure."""
+    with ignore_missing_glyphs():
+        panels.figure.draw_without_rendering()
+    return replace(panels, cells_size=figure_parts.size_in_inches(panels.cells))
+
+
+def _draw_feature_bars(ax: Axes, bars: Sequence[AnnotationBar], *, rows: Index) -> None:
+    """Draw a vertical bar for each annotation of the features, with its name above the bar.
+
+    `rows` are the indices of the features from top to bottom.
+    """
+    colours = np.array([[to_rgba(bar.colours[i]) for bar in bars] for i in rows])
+    ax.imshow(colours, aspect="auto", interpolation="nearest")
+    ax.set_yticks([])
+    ax.set_xticks([])
+    for position, name in enumerate(shortened_names([bar.name for bar in bars])):
+        label = ax.annotate(
+            name,
+            ((position + 0.5) / len(bars), 1.0),
+            xycoords="axes fraction",
+            xytext=(0, 3),
+            textcoords="offset points",
+            rotation=90,
+            ha="center",
+            va="bottom",
+            fontsize=figure_parts.SMALL_FONT,
+            parse_math=False,
+            annotation_clip=False,
+        )
+        # The corner above the bars is empty. If the layout made space for the names, there would be
+        # a gap between the tree of samples and the heat map.
+        label.set_in_layout(False)
+    # White lines separate the bars.
+    for boundary in np.arange(1, len(bars)) - 0.5:
+        ax.axvline(boundary, color="#FFFFFF", linewidth=1.5)
+    ax.spines[:].set_visible(False)
 
 
 def _draw_feature_tree(ax: Axes, X: Float) -> Index:
@@ -255,29 +374,35 @@ def _draw_feature_tree(ax: Axes, X: Float) -> Index:
     return lines.order
 
 
-def _draw_cells(ax: Axes, cells: Float) -> None:
+def _draw_cells(
+    panels: _HeatmapPanels, cells: Float, *, colour_map: Colormap, limits: tuple[float, float]
+) -> None:
     """Draw standardised values as colours, and a colour bar below the heat map.
 
     Parameters
     ----------
-    ax : matplotlib Axes
-        Axes to draw in.
+    panels : _HeatmapPanels
+        Panels of the figure.
     cells : ndarray of shape (n_features, n_samples)
         Standardised values; NaN marks a missing value.
+    colour_map : Colormap
+        Colours of the values.
+    limits : (float, float)
+        Values at the ends of the colour scale.
     """
-    colours = colormaps["RdBu_r"].with_extremes(bad=_MISSING_CELL_COLOUR)
+    ax = panels.cells
     image = ax.imshow(
         np.ma.masked_invalid(cells),
         aspect="auto",
         interpolation="nearest",
-        cmap=colours,
-        vmin=-_COLOUR_LIMIT,
-        vmax=_COLOUR_LIMIT,
+        cmap=colour_map.with_extremes(bad=_MISSING_CELL_COLOUR),
+        vmin=limits[0],
+        vmax=limits[1],
     )
     ax.spines[:].set_visible(False)
     # matplotlib expects the distance between the axes and the colour bar as a fraction of the
     # height of the axes. The distance of 0.15 inches is therefore divided by this height.
-    pad = 0.15 / _cells_size(*cells.shape[::-1])[1]
+    pad = 0.15 / panels.cells_size[1]
     bar = ax.figure.colorbar(
         image, ax=ax, location="bottom", shrink=0.5, aspect=30, pad=pad, extend="both"
     )
@@ -287,11 +412,10 @@ def _draw_cells(ax: Axes, cells: Float) -> None:
     bar.ax.tick_params(labelsize=figure_parts.SMALL_FONT)
 
 
-def _label_cells(ax: Axes, *, samples: list[Any], features: list[Any]) -> None:
+def _label_cells(panels: _HeatmapPanels, *, samples: list[Any], features: list[Any]) -> None:
     """Write the names of samples and features along the heat map; leave out some if necessary."""
-    # The final size of the axes is known only when the figure is drawn, so the planned size is used
-    # here.
-    width, height = _cells_size(len(samples), len(features))
+    ax = panels.cells
+    width, height = panels.cells_size
     sample_fit = fitting_labels(len(samples), inches=width)
     feature_fit = fitting_labels(len(features), inches=height)
     figure_parts.label_ticks(ax.xaxis, samples, fit=sample_fit)

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from mrshc.plotting.arguments import check_model, check_names
+from mrshc.plotting import figure_parts
+from mrshc.plotting.arguments import check_model, check_names, check_size
+from mrshc.plotting.fitted_names import resolve_sample_names
 from mrshc.plotting.tree_plots import dendrogram
 
 # Width and height of a panel, in inches. Four panels fit on one page.
@@ -23,6 +25,9 @@ def dendrograms(
     annotations: Any = None,
     titles: Sequence[str] | None = None,
     names: Iterable[Any] | None = None,
+    colours: Any = None,
+    max_height: float | None = None,
+    size: tuple[float, float] | None = None,
 ) -> Figure:
     """Draw the trees of several methods one below the other.
 
@@ -41,12 +46,21 @@ def dendrograms(
         Title of each tree. If None, a title consists of the name of the method, the number of
         features and, if the estimator has the attribute `rank_`, the rank.
     names : iterable of length n_samples or None, default=None
-        Names of the samples; None for no names.
+        Names of the samples. If None, the names are the index of the fitted DataFrame; without an
+        index, no names are written. A Series is aligned by its index.
+    colours : mapping or None, default=None
+        Colours of annotations by their names, as in :func:`dendrogram`.
+    max_height : float or None, default=None
+        Common upper end of the scales of heights, as in :func:`dendrogram`. If None, each scale
+        ends at the root of its tree.
+    size : (float, float) or None, default=None
+        Width and height of the figure in inches. If None, the height depends on the
+        number of methods.
 
     Returns
     -------
     figure : matplotlib Figure
-        Figure with one panel for each method.
+        Figure with one panel for each method; notebooks show the figure as a picture.
 
     Raises
     ------
@@ -72,22 +86,28 @@ def dendrograms(
     models = _models_with_tree(models)
     titles = _panel_titles(models, titles)
     check_names("names", names)
+    size = check_size(size)
     # An iterator is converted to a list, since it would be exhausted after the first panel. A
     # Series is not converted, because its index is needed.
     samples = names if names is None or hasattr(names, "iloc") else list(names)
-    height = _HEIGHT + (0.0 if samples is None else _NAMES_HEIGHT)
-    figure = Figure(figsize=(_WIDTH, height * len(models)), layout="constrained")
+    has_names = [resolve_sample_names(model, samples) is not None for model in models.values()]
+    height = _HEIGHT + _NAMES_HEIGHT * any(has_names)
+    figure = figure_parts.new_figure(_WIDTH, height * len(models), size=size)
     panels = np.atleast_1d(figure.subplots(len(models)))
-    for panel, model, title in zip(panels, models.values(), titles, strict=True):
+    for panel, model, title, is_named in zip(
+        panels, models.values(), titles, has_names, strict=True
+    ):
         dendrogram(
             model,
             annotations=annotations,
             names=samples,
             colour_branches=False,
             title=title,
+            colours=colours,
+            max_height=max_height,
             ax=panel,
         )
-        if samples is None:
+        if not is_named:
             panel.set_xticks([])
         # All panels have the same annotation bars, so only the legend of the first panel is kept.
         if panel is not panels[0] and panel.get_legend() is not None:

@@ -20,6 +20,7 @@ from mrshc.plotting.dendrogram_layout import (
     DendrogramLines,
     free_places,
 )
+from mrshc.plotting.picture_files import ignore_missing_glyphs
 
 # Diameter of the marker of a tested node, in points. A marker is wider than the lines of the tree
 # and narrower than a label.
@@ -85,7 +86,7 @@ def draw_branch_marks(
     # The layout of the figure determines the size of the axes, and so the space for the labels.
     figure = ax.figure.canvas.figure  # the whole figure, even if the axes are in a subfigure
     if figure.get_layout_engine() is not None:
-        with figure_parts.ignore_missing_glyphs():
+        with ignore_missing_glyphs():
             figure.draw_without_rendering()
     low, high = ax.get_ylim()
     points = figure_parts.size_in_inches(ax)[1] * POINTS_PER_INCH

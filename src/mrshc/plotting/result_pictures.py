@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,7 +48,8 @@ class Picture:
     applies : callable, default=always True
         Function that takes a result and returns whether the plot can be drawn for this result.
     formats : tuple of str, default=("png",)
-        File formats, given as suffixes without the dot. One file is written for each format.
+        File formats, given as suffixes without the dot, if the user chooses none. One file is
+        written for each format.
     """
 
     name: str
@@ -61,7 +62,11 @@ class Picture:
     @property
     def files(self) -> tuple[str, ...]:
         """Names of the files, one for each format."""
-        return tuple(f"{self.name}.{ending}" for ending in self.formats)
+        return self.files_in()
+
+    def files_in(self, formats: Sequence[str] | None = None) -> tuple[str, ...]:
+        """Return the names of the files in the given formats; None stands for `formats`."""
+        return tuple(f"{self.name}.{ending}" for ending in formats or self.formats)
 
 
 # Maps names to registered plots, in the order in which the plots are drawn and listed.

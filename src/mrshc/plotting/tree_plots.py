@@ -7,19 +7,21 @@ two clusters rather than one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
 from mrshc.core.array_types import Index
 from mrshc.core.selection.explanation import format_count
 from mrshc.plotting import figure_parts
-from mrshc.plotting.arguments import check_axes, check_model, check_names, check_title
+from mrshc.plotting.arguments import check_axes, check_model, check_size, check_title
 from mrshc.plotting.branch_marks import BranchMark, branch_marks, significance_note
 from mrshc.plotting.colours import (
     MISSING_COLOUR,
@@ -28,9 +30,12 @@ from mrshc.plotting.colours import (
     annotation_bars,
     cluster_colours,
     cluster_legend_entries,
+    is_light,
     outlier_bars,
+    text_colour,
 )
 from mrshc.plotting.dendrogram_layout import (
+    POINTS_PER_INCH,
     DendrogramLines,
     clusters_of_merges,
     cut_height,
@@ -42,7 +47,9 @@ from mrshc.plotting.dendrogram_layout import (
     shortened,
     shortened_names,
     singleton_branches,
+    with_max_height,
 )
+from mrshc.plotting.fitted_names import resolve_sample_names
 from mrshc.plotting.node_marks import (
     MARK_SIZE,
     branch_legend_section,
@@ -50,7 +57,7 @@ from mrshc.plotting.node_marks import (
     label_nodes,
 )
 from mrshc.plotting.split_verdicts import SplitMark, Verdict, split_marks
-from mrshc.utils.sample_alignment import SampleNames, align_samples, align_square, sample_names
+from mrshc.utils.sample_alignment import align_square, sample_names
 
 # Width of a leaf, in inches. It is sufficient for a rotated name of 8 points and the space to the
 # next name.
@@ -101,6 +108,10 @@ def dendrogram(
     distances: ArrayLike | None = None,
     significance: Any = None,
     stability: Any = None,
+    palette: Any = None,
+    colours: Any = None,
+    max_height: float | None = None,
+    size: tuple[float, float] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw the tree of a fitted estimator, with annotations of the samples below the leaves.
@@ -118,7 +129,8 @@ def dendrogram(
         as a bar below the leaves. The names of the samples are written in the colours of the first
         categorical annotation.
     names : iterable of length n_samples or None, default=None
-        Names of the samples. If None, the names are 0, 1, ... A Series is aligned by its index.
+        Names of the samples. If None, the names are the index of the fitted DataFrame, or 0, 1, ...
+        if the model was not fitted to a DataFrame. A Series is aligned by its index.
     title : str or None, default=None
         Title of the plot.
     colour_branches : bool, default=True
@@ -139,13 +151,25 @@ def dendrogram(
         Result of :func:`mrshc.stability`, or the support of each row of the linkage matrix. The
         support is written in percent at the nodes that join clusters and at the top node of each
         cluster.
+    palette : str, Colormap, list of colours or None, default=None
+        Colours of the clusters, as in :func:`cluster_colours`.
+    colours : mapping or None, default=None
+        Colours of annotations by their names, as in :func:`annotation_bars`, such as
+        `{"class": {"a": "orange", "b": "#1B9E77"}, "age": "viridis"}`.
+    max_height : float or None, default=None
+        Upper end of the scale of heights, at least the height of the root. With the same value,
+        several trees have the same scale. If None, the scale ends at the root.
+    size : (float, float) or None, default=None
+        Width and height of the figure in inches. If None, the size depends on the number of
+        samples and on the legend.
     ax : matplotlib Axes or None, default=None
         Axes to draw in. If None, a new figure is created.
 
     Returns
     -------
     ax : matplotlib Axes
-        Axes with the tree; the figure is `ax.figure`.
+        Axes with the tree; the figure is `ax.figure`. Notebooks show axes of a new figure as a
+        picture.
 
     Raises
     ------
@@ -172,15 +196,20 @@ def dendrogram(
     ['class', 'a', 'b', '', 'clusters', 'cluster 1', 'cluster 2']
     """
     check_model(model, "linkage_matrix_")
-    ax, title = check_axes(ax), check_title(title)
-    fit_names = sample_names(model)
-    distances = align_square(distances, fit_names, what="distances")
+    ax, title, size = check_axes(ax), check_title(title), check_size(size, ax=ax)
+    distances = align_square(distances, sample_names(model), what="distances")
     lines = dendrogram_lines(model.linkage_matrix_, distances=distances)
+    lines = with_max_height(lines, max_height)
     n = lines.order.size
-    names = None if names is None else _align_names(names, fit_names)
+    names = resolve_sample_names(model, names)
     samples = sample_names(model, names=names)
-    bars = (*outlier_bars(model, n), *annotation_bars(annotations, n, samples=samples))
-    labels = getattr(model, "labels_", None) if colour_branches else None
+    bars = (
+        *outlier_bars(model, n),
+        *annotation_bars(annotations, n, samples=samples, colours=colours),
+    )
+    clusters = colour_clusters(model, palette)
+    if not colour_branches:
+        clusters = None
     shown = order_by_leaves("names", range(n) if names is None else names, order=lines.order)
     # `cut_height` raises an error if `cut` is not valid. The function is called before anything is
     # drawn, so the axes of the caller are unchanged in this case.
@@ -188,12 +217,12 @@ def dendrogram(
     marks, title = _branch_marks_and_title(
         model, title=title, significance=significance, stability=stability
     )
-    sections = tree_legend_sections(bars, labels)
+    sections = tree_legend_sections(bars, clusters)
     if marks:
         sections.insert(0, branch_legend_section(marks))
     if ax is None:
-        ax = _create_axes(shown, n_bars=len(bars), sections=sections)
-    draw_tree(ax, lines, linkage_matrix=model.linkage_matrix_, labels=labels)
+        ax = _create_axes(shown, n_bars=len(bars), sections=sections, size=size)
+    draw_tree(ax, lines, linkage_matrix=model.linkage_matrix_, clusters=clusters)
     _draw_height_axis(ax, lines, label=height_label(model))
     draw_annotation_bars(ax, bars, lines=lines)
     _write_coloured_leaf_names(ax, shown, bars=bars, order=lines.order)
@@ -222,13 +251,28 @@ def _branch_marks_and_title(
     return marks, "; ".join(filter(None, [title, note])) or None
 
 
-def _align_names(names: Any, fit_names: SampleNames) -> list[Any]:
-    """Return the names in the order of the fitted samples; a Series is aligned by its index."""
-    return list(align_samples(check_names("names", names), fit_names, what="names"))
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ColouredClusters:
+    """The clusters of a model and their colours in a plot."""
+
+    labels: Any  # (n_samples,), cluster of each sample
+    colours: tuple[str, ...]  # colour of cluster 0, 1, ...
+
+
+def colour_clusters(model: Any, palette: Any) -> ColouredClusters | None:
+    """Return the clusters of a model with the colours of a palette.
+
+    None is returned if the model has no clusters. Raise ParameterError if the palette is not valid.
+    """
+    labels = getattr(model, "labels_", None)
+    n_clusters = 0 if labels is None else int(np.max(labels)) + 1
+    # The palette is checked even if there are no clusters.
+    colours = cluster_colours(n_clusters, palette=palette)
+    return None if labels is None else ColouredClusters(labels=labels, colours=colours)
 
 
 def tree_legend_sections(
-    bars: Sequence[AnnotationBar], labels: Any
+    bars: Sequence[AnnotationBar], clusters: ColouredClusters | None
 ) -> list[figure_parts.LegendSection]:
     """Return the legend sections that explain the annotation bars and the colours of clusters.
 
@@ -236,37 +280,41 @@ def tree_legend_sections(
     ----------
     bars : sequence of AnnotationBar
         Bars below the tree.
-    labels : array-like of shape (n_samples,) or None
-        Cluster of each sample; None if branches are not coloured.
+    clusters : ColouredClusters or None
+        The clusters; None if branches are not coloured.
     """
     sections = [
         figure_parts.patch_section(shortened(bar.name, length=26), bar.legend) for bar in bars
     ]
-    if labels is not None:
-        entries = cluster_legend_entries(int(np.max(labels)) + 1)
+    if clusters is not None:
+        entries = cluster_legend_entries(clusters.colours)
         sections.append(figure_parts.line_section("clusters", entries))
     return sections
 
 
 def _create_axes(
-    names: Sequence[Any], *, n_bars: int, sections: Sequence[figure_parts.LegendSection]
+    names: Sequence[Any],
+    *,
+    n_bars: int,
+    sections: Sequence[figure_parts.LegendSection],
+    size: tuple[float, float] | None,
 ) -> Axes:
     """Return new axes with space for a tree, annotation bars, names of leaves and a legend."""
-    # The figure is wider than the leaves by one inch for the scale of heights, and by 1.8 inches
-    # for the legend if there is one. A legend with notes on p-values or support needs more.
+    # The figure is wider than the leaves by one inch for the scale of heights, and by the width of
+    # the legend.
     leaves_width = float(np.clip(len(names) * _INCHES_PER_LEAF, 4.5, 13.0))
-    has_notes = any("\n" in text for section in sections for text, _ in section.entries)
-    width = leaves_width + 1.0 + (1.8 + 0.9 * has_notes) * bool(sections)
+    legend_width, legend_height = figure_parts.estimate_legend_size(sections)
+    width = leaves_width + 1.0 + legend_width
     # The names are rotated, so the height that they need is the width of the longest name.
     names_height = estimate_text_width(shortened_names(names), size=figure_parts.SMALL_FONT)
     height = _TREE_INCHES + 0.7 + n_bars * _BAR_INCHES + names_height
-    return figure_parts.new_figure(
-        width, max(height, figure_parts.estimate_legend_height(sections))
-    ).subplots()
+    return figure_parts.new_figure(width, max(height, legend_height), size=size).subplots()
 
 
-def draw_tree(ax: Axes, lines: DendrogramLines, *, linkage_matrix: Any, labels: Any) -> None:
-    """Draw the brackets of a tree, in the colours of the clusters if `labels` is given.
+def draw_tree(
+    ax: Axes, lines: DendrogramLines, *, linkage_matrix: Any, clusters: ColouredClusters | None
+) -> None:
+    """Draw the brackets of a tree, in the colours of the clusters if `clusters` is given.
 
     Parameters
     ----------
@@ -276,18 +324,18 @@ def draw_tree(ax: Axes, lines: DendrogramLines, *, linkage_matrix: Any, labels: 
         Coordinates of the brackets.
     linkage_matrix : array-like of shape (n_samples - 1, 4)
         The tree in scipy's format.
-    labels : array-like of shape (n_samples,) or None
-        Cluster of each sample. Brackets inside a cluster have the colour of the cluster; brackets
-        that join several clusters are grey. If None, all brackets are grey.
+    clusters : ColouredClusters or None
+        The clusters. Brackets inside a cluster have the colour of the cluster; brackets that join
+        several clusters are grey. If None, all brackets are grey.
     """
     n_merges = len(lines.forks)
     colours = [NEUTRAL_COLOUR] * n_merges
     segments = [*lines.forks]
-    if labels is not None:
-        palette = cluster_colours(int(np.max(labels)) + 1)
-        inside = clusters_of_merges(linkage_matrix, labels)
+    if clusters is not None:
+        palette = clusters.colours
+        inside = clusters_of_merges(linkage_matrix, clusters.labels)
         colours = [NEUTRAL_COLOUR if k < 0 else palette[k] for k in inside]
-        for k, merge, side in singleton_branches(linkage_matrix, labels):
+        for k, merge, side in singleton_branches(linkage_matrix, clusters.labels):
             segments.append(lines.forks[merge, 2 * side : 2 * side + 2])
             colours.append(palette[k])
     # With 200 or more merges, lines of the usual width would run together near the leaves.
@@ -329,7 +377,10 @@ def draw_annotation_bars(
     """
     if not bars:
         return
-    height = figure_parts.size_in_inches(ax)[1]
+    width, height = figure_parts.size_in_inches(ax)
+    # Neighbouring rectangles overlap by the width of their edges, in points. Without overlap, light
+    # seams would be visible in SVG files. The edges take at most 30 % of narrow rectangles.
+    overlap = min(0.8, 0.3 * width * POINTS_PER_INCH / lines.order.size)
     # Height of a bar as a proportion of the height of the axes. All bars together take at most
     # 60 % of the height of the axes.
     share = min(_BAR_INCHES / height, 0.6 / len(bars))
@@ -344,8 +395,20 @@ def draw_annotation_bars(
         boxes = [[(x, low), (x, up), (x + 1, up), (x + 1, low)] for x in left]
         colours = [bar.colours[i] for i in lines.order]
         ax.add_collection(
-            PolyCollection(boxes, facecolors=colours, edgecolors="face", linewidths=0.2)
+            PolyCollection(boxes, facecolors=colours, edgecolors="face", linewidths=overlap)
         )
+        if any(colour != "none" and is_light(colour) for colour in colours):
+            ax.add_patch(
+                Rectangle(
+                    (left[0], low),
+                    left.size,
+                    up - low,
+                    fill=False,
+                    edgecolor=figure_parts.OUTLINE_COLOUR,
+                    linewidth=0.5,
+                    zorder=2,
+                )
+            )
     ax.set_ylim(-unit * (len(bars) + 0.4), _HEADROOM * lines.top)
     names = shortened_names([bar.name for bar in bars])
     # The names of the bars are the labels of minor ticks, since major ticks show the heights.
@@ -372,7 +435,8 @@ def _write_coloured_leaf_names(
     colours = next((bar.colours for bar in bars if bar.is_categorical), None)
     if colours is not None:
         for tick, i in zip(ax.get_xticklabels(), order[shown], strict=True):
-            tick.set_color(colours[i] if colours[i] != MISSING_COLOUR else NEUTRAL_COLOUR)
+            is_missing = colours[i] == MISSING_COLOUR
+            tick.set_color(NEUTRAL_COLOUR if is_missing else text_colour(colours[i]))
 
 
 def _draw_cut(ax: Axes, k: int, *, height: float) -> None:
@@ -390,7 +454,15 @@ def _draw_cut(ax: Axes, k: int, *, height: float) -> None:
     )
 
 
-def gap_tests(model: Any, *, title: str | None = None, ax: Axes | None = None) -> Axes:
+def gap_tests(
+    model: Any,
+    *,
+    title: str | None = None,
+    palette: Any = None,
+    max_height: float | None = None,
+    size: tuple[float, float] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
     """Draw the tree with the outcomes of its gap tests.
 
     The gap test of a node decides whether the split of the node into two clusters is supported. The
@@ -405,13 +477,21 @@ def gap_tests(model: Any, *, title: str | None = None, ax: Axes | None = None) -
         a fitted :class:`mrshc.MrSHC`.
     title : str or None, default=None
         Title of the plot.
+    palette : str, Colormap, list of colours or None, default=None
+        Colours of the clusters, as in :func:`cluster_colours`.
+    max_height : float or None, default=None
+        Upper end of the scale of heights, as in :func:`dendrogram`.
+    size : (float, float) or None, default=None
+        Width and height of the figure in inches. If None, the size depends on the number of
+        samples.
     ax : matplotlib Axes or None, default=None
         Axes to draw in. If None, a new figure is created.
 
     Returns
     -------
     ax : matplotlib Axes
-        Axes with the tree. Numbers for which there is no space are left out.
+        Axes with the tree; the figure is `ax.figure`. Numbers for which there is no space are left
+        out.
 
     Raises
     ------
@@ -446,26 +526,26 @@ def gap_tests(model: Any, *, title: str | None = None, ax: Axes | None = None) -
             f"{type(model).__name__} without it. Use dendrogram to draw the tree alone."
         )
     check_model(model, "linkage_matrix_")
-    ax, title = check_axes(ax), check_title(title)
-    lines = dendrogram_lines(model.linkage_matrix_)
+    ax, title, size = check_axes(ax), check_title(title), check_size(size, ax=ax)
+    lines = with_max_height(dendrogram_lines(model.linkage_matrix_), max_height)
+    clusters = colour_clusters(model, palette)
+    marks = split_marks(model.split_tests_)
     n = lines.order.size
     if ax is None:
         # The leaves have no names here, so they need less space than in a dendrogram. The legend
         # takes three inches.
         width = float(np.clip(n * 0.1, 6.0, 12.0))
-        ax = figure_parts.new_figure(width + 3.0, _TREE_INCHES + 1.0).subplots()
-    labels = getattr(model, "labels_", None)
-    draw_tree(ax, lines, linkage_matrix=model.linkage_matrix_, labels=labels)
+        ax = figure_parts.new_figure(width + 3.0, _TREE_INCHES + 1.0, size=size).subplots()
+    draw_tree(ax, lines, linkage_matrix=model.linkage_matrix_, clusters=clusters)
     _draw_height_axis(ax, lines, label=height_label(model))
     # The vertical range is larger than the tree, so numbers at the root and near the leaves stay
     # inside the axes.
     ax.set_ylim(-0.06 * lines.top, _LABEL_HEADROOM * lines.top)
     ax.set_xticks([])
     ax.set_xlabel(f"{n} samples", fontsize=figure_parts.SMALL_FONT)
-    marks = split_marks(model.split_tests_)
     _draw_marks(ax, marks, lines=lines)
     figure_parts.draw_side_legend(
-        ax, [_mark_legend_section(marks), *tree_legend_sections((), labels)]
+        ax, [_mark_legend_section(marks), *tree_legend_sections((), clusters)]
     )
     figure_parts.set_heading(ax, title)
     return ax

@@ -80,6 +80,11 @@ def column_names(X: Any) -> SampleNames:
     return SampleNames(of_fit=_object_index(X.columns) if _has_index(X) else None)
 
 
+def feature_names_of(names: Iterable[Any] | None) -> SampleNames:
+    """Return the names of features in the form that :func:`align_samples` needs."""
+    return SampleNames(of_fit=None if names is None else _object_index(list(names)))
+
+
 def align_samples(values: Any, samples: SampleNames, *, what: str, unit: str = "sample") -> Any:
     """Return a Series or DataFrame sorted in the order of the samples.
 

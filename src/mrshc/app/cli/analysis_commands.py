@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,6 +17,7 @@ from mrshc.app.cli.shared_options import (
     ConfidenceOptions,
     CutOption,
     FileArgument,
+    FormatOption,
     GeneOptions,
     JsonOption,
     LinkageOption,
@@ -32,6 +33,7 @@ from mrshc.app.cli.shared_options import (
     RobustOption,
     RunOptions,
     SelectionOption,
+    parse_formats,
     parse_keys,
     parse_numbers_or_auto,
     sparse_method_parameters,
@@ -63,6 +65,7 @@ def cluster(
     running: RunOptions,
     backend_options: BackendOptions,
     out: OutOption = Path("mrshc-result"),
+    picture_format: FormatOption = None,
     json: JsonOption = False,
     resume: ResumeOption = False,
 ) -> None:
@@ -84,6 +87,8 @@ def cluster(
 
     Example: mrshc cluster expression.tsv --gene-sets hallmark.gmt --gene-column symbol
 
+    Example: mrshc cluster expression.tsv --format pdf,png (figures for a paper)
+
     Example: mrshc cluster expression.tsv --paper --n-features 50,100,200 --refine
 
     Example: mrshc cluster expression.tsv --method hmv --n-features 100 --n-clusters 4
@@ -104,6 +109,7 @@ def cluster(
 
     # The output folder is checked before the table is read, since reading may take minutes.
     outputs.refuse_existing(out, overwrite=running.overwrite or resume)
+    formats = parse_formats(picture_format)
     parameters, procedure = complete_procedure(
         fitting.method, fitting.to_parameters() | running.to_parameters(), paper=fitting.paper
     )
@@ -135,6 +141,7 @@ def cluster(
             plan,
             out,
             output,
+            formats=formats,
             resume=resume,
             overwrite=running.overwrite,
             epilogue=lambda: _print_other_analyses(plan, output),
@@ -158,6 +165,7 @@ def compare(
     selection: SelectionOption = None,
     refine: RefineOption = False,
     robust: RobustOption = False,
+    picture_format: FormatOption = None,
 ) -> None:
     """Cluster a table by several methods and compare the results.
 
@@ -180,6 +188,7 @@ def compare(
     from mrshc.report import COMPARISON_FILE
 
     outputs.refuse_existing(out, about_file=COMPARISON_FILE, overwrite=running.overwrite)
+    formats = parse_formats(picture_format)
     output = TerminalOutput(quiet=running.quiet)
     parameters = {
         "n_features_to_select": parse_numbers_or_auto("--n-features", n_features),
@@ -212,7 +221,9 @@ def compare(
             )
         with output.show_status("Drawing"):
             k = analysis.comparison_n_clusters(plan, n_clusters)
-            outputs.write_comparison(plan, comparison, work / "result", n_clusters=k)
+            outputs.write_comparison(
+                plan, comparison, work / "result", n_clusters=k, formats=formats
+            )
     # The scores are converted to the dtype object, so that missing scores can be shown as empty
     # cells.
     scores = convert_counts_to_integers(comparison.scores).reset_index().astype(object)
@@ -291,6 +302,7 @@ def run_plan(
     out: Path,
     output: TerminalOutput,
     *,
+    formats: Sequence[str] | None = None,
     resume: bool = False,
     overwrite: bool = False,
     resumable: bool = True,
@@ -306,6 +318,8 @@ def run_plan(
         Output folder.
     output : TerminalOutput
         Object that prints sentences and progress.
+    formats : sequence of str or None, default=None
+        File formats of the pictures; None stands for the default of each picture.
     resume : bool, default=False
         Whether to continue an interrupted run. If `out` already contains the complete result,
         nothing is computed.
@@ -324,7 +338,7 @@ def run_plan(
     _print_preprocessing(plan, output)
     # A script may call a finished run again with --resume. This call ends at once and without an
     # error.
-    if resume and _has_complete_result(plan, out, overwrite=overwrite):
+    if resume and _has_complete_result(plan, out, formats=formats, overwrite=overwrite):
         output.print_sentence(f"{out} holds the complete result already.")
         return
     try:
@@ -344,7 +358,7 @@ def run_plan(
             with output.show_status("Describing clusters and features"):
                 result = run_interruptibly(lambda: analysis.describe_fit(plan, fitted, confidence))
             with progress_bar("Writing", visible=output.shows_progress) as progress:
-                outputs.write_outputs(result, work / "result", progress=progress)
+                outputs.write_outputs(result, work / "result", formats=formats, progress=progress)
     # The advice to resume is printed only after interruptions, lack of memory and errors of the
     # operating system. After an error in the request, the resumed run would fail again.
     except (KeyboardInterrupt, SystemExit, MemoryError, OSError):
@@ -390,8 +404,10 @@ def _print_result(result: Any, output: TerminalOutput) -> None:
         output.print_table([str(counts.index.name), *counts.columns], rows)
 
 
-def _has_complete_result(plan: Plan, out: Path, *, overwrite: bool) -> bool:
-    """Return whether a folder contains the complete result of a plan.
+def _has_complete_result(
+    plan: Plan, out: Path, *, formats: Sequence[str] | None, overwrite: bool
+) -> bool:
+    """Return whether a folder contains the complete result of a plan, with all its pictures.
 
     Raises UserError if a file of this result is missing or was changed, and `overwrite` is False.
     """
@@ -401,7 +417,7 @@ def _has_complete_result(plan: Plan, out: Path, *, overwrite: bool) -> bool:
     if not outputs.is_result_of(out, plan.fingerprint):
         return False
     try:
-        outputs.refuse_incomplete(out)
+        outputs.refuse_incomplete(out, formats=formats)
     except UserError as error:
         if overwrite:
             return False

@@ -179,6 +179,14 @@ CutOption = Annotated[
 JsonOption = Annotated[
     bool, _run_option("--json", help="Print result.json on standard output, and nothing else.")
 ]
+FormatOption = Annotated[
+    str | None,
+    _run_option(
+        "--format",
+        help="File formats of the pictures, with commas between them: png (300 dots per inch), svg "
+        "and pdf. By default, all pictures are png, and trees are also svg.",
+    ),
+]
 ResumeOption = Annotated[
     bool,
     _run_option(
@@ -838,6 +846,23 @@ def parse_number_or_auto(option: str, text: str | None) -> int | str | None:
 def parse_keys(text: str | None) -> list[str] | None:
     """Return the keys in a text, which are separated by commas; None if the text is None."""
     return None if text is None else [key.strip() for key in text.split(",")]
+
+
+def parse_formats(text: str | None) -> tuple[str, ...] | None:
+    """Return the file formats of pictures in a text; None if the text is None.
+
+    Raises UserError if one of them is not a format in which pictures can be written.
+    """
+    from mrshc.plotting.picture_files import PICTURE_FORMATS
+
+    formats = None if text is None else tuple(dict.fromkeys(parse_keys(text.lower()) or ()))
+    for name in formats or ():
+        if name not in PICTURE_FORMATS:
+            raise UserError(
+                f"--format must be one of {', '.join(PICTURE_FORMATS)}, or several with commas "
+                f"between them, got {name!r}."
+            )
+    return formats
 
 
 def parse_numbers_or_auto(option: str, text: str | None, *, kind: type = int) -> Any:

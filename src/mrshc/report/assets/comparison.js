@@ -10,6 +10,7 @@ class ComparisonPage {
     slider.addEventListener("input", () => { this.k = Number(slider.value); this.draw(); });
     window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
     this.draw();
+    connectDownloads(() => { this.draw(); this.drawCurves(); });
     this.trees.forEach((tree, m) => this.connectTooltip(tree, m));
     // Figures inside a closed element have no size, so they are drawn when the element is opened.
     document.querySelectorAll("details").forEach((box) => box.addEventListener("toggle", () => this.drawCurves()));

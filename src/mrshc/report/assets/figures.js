@@ -52,6 +52,39 @@ function shorten(text, length = 16) {
   return `${letters.slice(0, length - 1 - half).join("")}…${letters.slice(-half).join("")}`;
 }
 
+// Save a text as a file of the given type.
+function saveFile(text, type, fileName) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type }));
+  link.download = fileName;
+  link.click();
+  // The address is revoked later, since the download must start first.
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}
+
+// Save a figure as an SVG file with its size on the screen. The colours are those of the printed page,
+// also if the page is dark.
+async function downloadSvg(id, redraw) {
+  const plot = document.getElementById(id), wasDark = isDark();
+  const print = (on) => { document.documentElement.classList.toggle("printing", on); redraw(); };
+  if (wasDark) print(true);
+  try {
+    const { data, layout } = plot, { width, height } = plot._fullLayout;
+    const figure = { data, layout: { ...layout, paper_bgcolor: "#ffffff" } };
+    const address = await Plotly.toImage(figure, { format: "svg", width, height });
+    saveFile(decodeURIComponent(address.slice(address.indexOf(",") + 1)), "image/svg+xml", `${id}.svg`);
+  } finally {
+    if (wasDark) print(false);
+  }
+}
+
+// Connect the buttons below the figures; `redraw` draws all figures of the page again.
+function connectDownloads(redraw) {
+  document.querySelectorAll(".download-svg").forEach((button) => {
+    button.addEventListener("click", () => downloadSvg(button.dataset.plot, redraw));
+  });
+}
+
 // Return the layout that all figures share.
 function baseLayout(more) {
   const t = themeColours();

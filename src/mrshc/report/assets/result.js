@@ -25,6 +25,7 @@ class ResultPage {
     this.state = { k: null, labels: data.samples.labels, node: null, sample: null, feature: null, order: "tree" };
     this.updateStatistics();
     this.connectControls();
+    connectDownloads(() => this.drawAll());
     this.drawTree();
     this.drawHeat();
     this.connectMouse();

@@ -201,12 +201,7 @@ class DataTable {
   }
 
   download(fileName) {
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob([this.csv()], { type: "text/csv" }));
-    link.download = fileName;
-    link.click();
-    // The address is revoked later, since the download must start first.
-    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+    saveFile(this.csv(), "text/csv", fileName);
     this.status.textContent = `Saved as ${fileName}.`;
   }
 }

@@ -1,0 +1,72 @@
+"""The option --format determines the files of the pictures."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mrshc.app import output_folder
+from mrshc.plotting.result_pictures import PICTURES
+
+OPTIONS = ("--method", "hmv", "--n-features", "3", "--n-clusters", "2", "--quiet")
+
+
+@pytest.fixture
+def table(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(10, 14)).round(3)).add_prefix("g")
+    frame.index = [f"s{i}" for i in range(10)]
+    frame.iloc[:5, :4] += 5.0
+    frame.to_csv(tmp_path / "t.csv", index_label="sample")
+    return tmp_path / "t.csv"
+
+
+def pictures(folder):
+    return {file.name for file in folder.iterdir() if file.suffix in (".png", ".svg", ".pdf")}
+
+
+def test_formats_are_those_of_each_picture_unless_some_are_chosen(main, drawn, table, tmp_path):
+    drawn("dendrogram")
+    drawn("silhouettes")
+    out = tmp_path / "out"
+    assert main("cluster", table, "--out", out, *OPTIONS)[0] == 0
+    default = {"dendrogram.svg", "dendrogram.png", "silhouettes.png"}
+    assert pictures(out) == default
+    chosen = ("--format", "PDF, svg,svg")
+    assert main("cluster", table, "--out", out, *OPTIONS, *chosen, "--overwrite")[0] == 0
+    expected = {f"{name}.{ending}" for name in PICTURES for ending in ("pdf", "svg")}
+    assert pictures(out) == expected, "files of the earlier run are replaced"
+    assert (out / "silhouettes.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_a_finished_run_is_complete_only_with_its_formats(main, drawn, table, tmp_path):
+    drawn("silhouettes")
+    out = tmp_path / "out"
+    run = ("cluster", table, "--out", out, *OPTIONS)
+    assert main(*run, "--format", "svg")[0] == 0
+    assert main(*run, "--format", "svg", "--resume")[0] == 0
+    code, _, printed = main(*run, "--format", "pdf", "--resume")
+    assert code == 2
+    assert "it has no silhouettes.pdf" in " ".join(printed.split())
+
+
+@pytest.mark.parametrize("text", ["gif", "png,tiff", "", ",", "png;svg"])
+def test_other_formats_are_refused_before_anything_is_read(main, tmp_path, text):
+    for command in ("cluster", "compare"):
+        out = tmp_path / "out"
+        code, _, printed = main(command, "missing.csv", "--out", out, "--format", text)
+        assert code == 2
+        assert "--format must be one of png, svg, pdf, or several" in " ".join(printed.split())
+        assert not out.exists()
+
+
+@pytest.mark.slow
+def test_a_comparison_has_its_picture_in_the_formats(main, table, tmp_path):
+    out = tmp_path / "out"
+    options = ("--methods", "hc,cosa", "--quiet")
+    assert main("compare", table, "--out", out, *options, "--format", "pdf")[0] == 0
+    assert pictures(out) == {"dendrograms.pdf"}
+
+
+def test_files_in_every_format_are_known_as_outputs():
+    known = output_folder.output_file_names()
+    assert {"dendrogram.pdf", "markers.svg", "dendrograms.pdf"} <= known
