@@ -161,6 +161,8 @@ def draw_summary(summary: pd.DataFrame, path: Path) -> None:
         for position, mean in zip(positions, means, strict=True):
             if np.isnan(mean):
                 ax.text(0.0, position, " not in this study", va="center", fontsize=8, color="grey")
+            elif mean < 0.02 * means.max():  # the bar is too short to be seen
+                ax.text(0.0, position, f"   {mean:.3f}", va="center", fontsize=8)
         ax.set_title(titles.get(label, label), fontsize=11)
         ax.set_xlabel(meaning)
         ax.set_xlim(left=0)

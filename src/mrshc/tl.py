@@ -15,6 +15,8 @@ from mrshc.core.array_types import Float, Labels
 from mrshc.core.data.conversion import as_data_matrix, is_anndata
 from mrshc.errors import ParameterError, invalid_parameter_error
 from mrshc.estimators import MrSHC
+from mrshc.preprocessing.scale_detection import RawScaleWarning, detect_scale
+from mrshc.utils.caller_warnings import warn_caller
 
 __all__ = ["cluster"]
 
@@ -67,6 +69,11 @@ def cluster(
         If a layer or column does not exist, or if a parameter is not valid. In this case, `adata`
         is not changed.
 
+    Warns
+    -----
+    RawScaleWarning
+        If the values look like counts or raw intensities.
+
     See Also
     --------
     mrshc.MrSHC : The estimator.
@@ -103,11 +110,13 @@ def cluster(
     matrix = _choose_matrix(adata, layer)
     parameters, _ = complete_procedure("mrshc", params, paper=False)
     model = MrSHC(**parameters)
-    if groupby is None:
-        bulks = None
+    bulks = None
+    if groupby is not None:
+        bulks = aggregate_cells(matrix, adata.obs, groupby, aggregate=aggregate)
+    _warn_of_raw_scale(getattr(matrix, "group", matrix) if bulks is None else bulks.values)
+    if bulks is None:
         model.fit(adata if layer is None else _with_matrix(adata, matrix))
     else:
-        bulks = aggregate_cells(matrix, adata.obs, groupby, aggregate=aggregate)
         model.fit(bulks.to_table(adata.var_names))
     labels = model.labels_
     # All results are computed before the first one is written, so an error leaves `adata` as it is.
@@ -137,6 +146,21 @@ def _check_anndata(adata: Any) -> None:
         raise TypeError(
             f"adata must be an AnnData object, got {type(adata).__name__}. For an array or a "
             "table, use mrshc.MrSHC."
+        )
+
+
+def _warn_of_raw_scale(matrix: Any) -> None:
+    """Issue a RawScaleWarning if the values look like counts or raw intensities."""
+    names = {"counts": "counts", "intensities": "raw intensities"}
+    kind = detect_scale(matrix).kind
+    if kind != "other":
+        warn_caller(
+            RawScaleWarning(
+                f"The values look like {names[kind]}. Without logarithms, the largest values "
+                "determine the clusters. Normalise them and take logarithms first, for example "
+                "with scanpy.pp.normalize_total and scanpy.pp.log1p, or name a layer with "
+                "logarithms."
+            )
         )
 
 

@@ -12,6 +12,7 @@ from scipy import sparse  # noqa: E402
 
 import mrshc  # noqa: E402
 from mrshc.datasets import make_simulation_1  # noqa: E402
+from mrshc.preprocessing import RawScaleWarning  # noqa: E402
 
 DATA = make_simulation_1(1, mu=2.0)
 GENES = [f"gene{j}" for j in range(500)]
@@ -148,9 +149,10 @@ def test_groups_of_cells_are_clustered_by_their_means(cells):
 def test_sums_and_cells_without_a_group(cells):
     some = cells.copy()
     some.obs["group"] = some.obs["group"].where(some.obs["donor"] != "d0")
-    model = mrshc.tl.cluster(
-        some, layer="counts", groupby="group", aggregate="sum", n_clusters=3, random_state=0
-    )
+    with pytest.warns(RawScaleWarning, match="look like counts.*scanpy.pp.log1p"):
+        model = mrshc.tl.cluster(
+            some, layer="counts", groupby="group", aggregate="sum", n_clusters=3, random_state=0
+        )
     assert len(model.labels_) == 21
     assert some.obs["mrshc"].isna().tolist() == (some.obs["donor"] == "d0").tolist()
 
@@ -205,6 +207,7 @@ def test_plots_take_the_object(adata, cells, tmp_path):
         for figure in pictures
     ]
     np.testing.assert_array_equal(*drawn)
+    assert mrshc.pl.loadings(adata)._repr_png_()
     made = cells.copy()
     mrshc.tl.cluster(made, groupby=["donor", "kind"], random_state=0)
     assert mrshc.pl.heatmap(made, annotations=["kind", "donor"]).axes
