@@ -96,7 +96,9 @@ def zarr_group(folder):
 
 def backed(X):
     """Stand for an AnnData object whose X lies in a file."""
-    return SimpleNamespace(X=X, isbacked=True)
+    n, p = X.shape if hasattr(X, "shape") else getattr(X, "group", X).attrs["shape"]
+    names = {"obs_names": [f"s{i}" for i in range(n)], "var_names": [f"f{j}" for j in range(p)]}
+    return SimpleNamespace(X=X, isbacked=True, **names)
 
 
 def backed_sparse(A, folder):

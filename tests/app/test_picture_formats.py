@@ -51,9 +51,11 @@ def test_a_finished_run_is_complete_only_with_its_formats(main, drawn, table, tm
 
 @pytest.mark.parametrize("text", ["gif", "png,tiff", "", ",", "png;svg"])
 def test_other_formats_are_refused_before_anything_is_read(main, tmp_path, text):
+    file = tmp_path / "empty.csv"
+    file.touch()
     for command in ("cluster", "compare"):
         out = tmp_path / "out"
-        code, _, printed = main(command, "missing.csv", "--out", out, "--format", text)
+        code, _, printed = main(command, file, "--out", out, "--format", text)
         assert code == 2
         assert "--format must be one of png, svg, pdf, or several" in " ".join(printed.split())
         assert not out.exists()

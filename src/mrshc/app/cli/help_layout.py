@@ -55,10 +55,9 @@ def format_command_help(command: Any, context: Any, *, width: int) -> str:
 def usage_pieces(command: Any, context: Any) -> list[str]:
     """Return what follows the name of a command in its usage line."""
     arguments = [p for p in command.get_params(context) if _is_argument(p)]
-    return [
-        "[OPTIONS]",
-        *(p.name.upper() if p.required else f"[{p.name.upper()}]" for p in arguments),
-    ]
+    # An argument that may be left out is in brackets.
+    names = ((_argument_name(p), p.required) for p in arguments)
+    return ["[OPTIONS]", *(name if is_required else f"[{name}]" for name, is_required in names)]
 
 
 def format_group_help(group: Any, context: Any, *, width: int) -> str:
@@ -128,7 +127,8 @@ def _grouped_records(command: Any, context: Any) -> Iterator[tuple[str, list[Seq
         record = parameter.get_help_record(context)
         if record is not None:
             names, text = record
-            names = parameter.name.upper() if _is_argument(parameter) else _shorten_types(names)
+            is_argument = _is_argument(parameter)
+            names = _argument_name(parameter) if is_argument else _shorten_types(names)
             groups.setdefault(_group_of(parameter), []).append((names, text))
     # Options without a group of their own come last.
     groups[_OTHER_TITLE] = groups.pop(_OTHER_TITLE, [])
@@ -145,6 +145,11 @@ def _position(parameter: Any) -> int:
 def _is_argument(parameter: Any) -> bool:
     """Return whether a parameter is an argument, not an option."""
     return bool(parameter.param_type_name == "argument")
+
+
+def _argument_name(parameter: Any) -> str:
+    """Return the name of an argument in help texts."""
+    return str(parameter.metavar or parameter.name.upper())
 
 
 def _shorten_types(names: str) -> str:

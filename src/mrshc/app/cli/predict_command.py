@@ -13,10 +13,11 @@ from mrshc.app.cli.shared_options import ReadingOptions
 from mrshc.app.cli.temporary_folder_fallback import use_temporary_folder_of
 from mrshc.app.cli.terminal_output import TerminalOutput
 from mrshc.errors import UserError
+from mrshc.io.streams import refuse_missing_file
 
 # Options of `mrshc cluster` for reading a table that have no meaning for new samples, since neither
-# annotations nor classes are used, and only few features are read.
-_OMITTED_OPTIONS = ("samples", "truth", "in_memory")
+# annotations nor classes are used, only few features are read, and other columns are ignored.
+_OMITTED_OPTIONS = ("samples", "truth", "in_memory", "keep_numeric")
 
 
 def _reading_options() -> Any:
@@ -69,6 +70,7 @@ def predict(
 
     Example: mrshc predict result new.tsv > new-clusters.csv
     """
+    refuse_missing_file(file)
     use_temporary_folder_of(folder / "predict" if out is None else out)
     _refuse_output(out, file, overwrite=overwrite)
     from mrshc.io import load_result, predict_clusters
@@ -79,7 +81,9 @@ def predict(
     output = TerminalOutput(quiet=quiet or out is None)
     # The result is read first, since reading a large table takes time.
     result = load_result(folder)
-    table = ReadingOptions(**asdict(reading)).read(file, output, min_samples=1)
+    # Columns of numbers that are not features are ignored, so they need not be set aside.
+    options = ReadingOptions(**asdict(reading), keep_numeric=True)
+    table = options.read(file, output, min_samples=1)
     assigned = predict_clusters(result, table)
     if result.n_clusters_ == 1:
         output.print_warning("The result has a single cluster, so every sample is assigned to it.")
