@@ -27,19 +27,17 @@ def _distances(x, weights, eta):
 
 
 @njit
-def _weights(x, distances, n_neighbors, scale):
+def _weights(x, neighbors, scale):
     n, p = x.shape
+    n_neighbors = neighbors.shape[1]
     result = np.empty((n, p))
     order = n_neighbors // 2
     differences = np.empty(n_neighbors)
     for i in range(n):
-        row = distances[i].copy()
-        row[i] = np.inf
-        nearest = np.argsort(row)[:n_neighbors]
         for k in range(p):
             # Sorting by insertion, which is fastest for so few values.
             for position in range(n_neighbors):
-                value = abs(x[i, k] - x[nearest[position], k])
+                value = abs(x[i, k] - x[neighbors[i, position], k])
                 place = position
                 while place > 0 and differences[place - 1] > value:
                     differences[place] = differences[place - 1]
@@ -61,7 +59,9 @@ def plain_cosa(X, *, scale=0.2):
     while len(changes) < _MAX_ITER:
         eta = scale * (1.0 + _RELAXATION * len(changes))
         distances = _distances(x, weights, eta)
-        old, weights = weights, _weights(x, distances, n_neighbors, scale)
+        others = distances + np.diag(np.full(n, np.inf))
+        neighbors = np.argsort(others, axis=1)[:, :n_neighbors]
+        old, weights = weights, _weights(x, neighbors, scale)
         changes.append(np.abs(weights - old).sum() / (2 * n * (1 - 1 / p)))
         if len(changes) % _WINDOW == 0 and np.mean(changes[-_WINDOW:]) <= _TOLERANCE:
             break
