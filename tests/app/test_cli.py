@@ -656,6 +656,18 @@ def test_the_help_lists_the_most_used_options_first(main, monkeypatch):
     assert "[OPTIONS] FILE\n" in main("cluster", "x.csv", "--linkage", "far")[2]
 
 
+def test_the_help_is_shown_without_arguments(main):
+    assert main() == main("--help")
+    assert main()[1].startswith("Usage: ")
+
+
+def test_annotations_are_another_table(main, table, tmp_path):
+    file, _ = table
+    code, _, printed = main("cluster", file, "--samples", file, "--out", tmp_path / "out")
+    assert code == 2
+    assert "--samples must name a table of annotations, but" in printed
+
+
 def test_the_version_is_that_of_the_package(main):
     code, printed, _ = main("--version")
     assert (code, printed) == (0, f"mrshc {__version__}\n")

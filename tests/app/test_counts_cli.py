@@ -32,7 +32,7 @@ def test_counts_are_reported_with_the_options_that_help(counts, tmp_path, main):
     out = tmp_path / "out"
     code, printed, warned = main("cluster", counts, *OPTIONS, "--out", out)
     assert code == 0
-    advice = "Add --normalize size-factors or --normalize cpm, and --min-count 10"
+    advice = "Add --normalize cpm, or --normalize size-factors if many features are positive"
     assert advice in plain(warned)
     assert advice in plain(printed)
     assert any(advice in text for text in load_result(out).about["warnings"])

@@ -52,6 +52,22 @@ def test_a_table_is_written(main, made, new, tmp_path):
     assert (table["distance"] < table["second_distance"]).all()
 
 
+def test_counts_are_normalised_in_a_process_of_its_own(tmp_path):
+    from command_line import mrshc
+
+    counts = np.floor(FRAME * 20)
+    counts.iloc[:30].T.to_csv(tmp_path / "old.csv")
+    counts.iloc[30:].T.to_csv(tmp_path / "new.csv")
+    folder = tmp_path / "result"
+    done = mrshc("cluster", tmp_path / "old.csv", "--normalize", "size-factors", "--out", folder)
+    assert done.returncode == 0, done.stderr
+    done = mrshc("predict", folder, tmp_path / "new.csv", "--out", tmp_path / "out.csv")
+    assert done.returncode == 0, done.stderr
+    found = pd.read_csv(tmp_path / "out.csv")["cluster"]
+    assert found.nunique() == 2
+    assert found[:3].nunique() == found[3:].nunique() == 1
+
+
 def test_the_table_is_printed_alone_by_default(main, made, new, tmp_path):
     main("predict", made, new, "--out", tmp_path / "a.csv")
     code, printed, warned = main("predict", made, new)

@@ -119,7 +119,7 @@ def test_negative_values_are_not_counts(step):
 def test_samples_without_counts_are_refused():
     with pytest.raises(ValueError, match="a count above 0, but sample 1 has none"):
         CountsPerMillion().fit([[1, 2], [0, 0]])
-    with pytest.raises(ParameterError, match=r"positive in all samples, but X has none.*='cpm'"):
+    with pytest.raises(ParameterError, match=r"positive in all samples, but X has 0.*='cpm'"):
         SizeFactors().fit([[1, 0], [0, 1]])
     step = SizeFactors().fit([[1, 2, 3], [2, 3, 4]])
     with pytest.raises(ValueError, match="are 0 or missing in sample 1"):
@@ -178,3 +178,15 @@ def test_normalised_counts_do_not_depend_on_the_depths():
         same_group = distances[0, 1]  # different depths
         other_group = distances[0, 4]  # the same depth
         assert other_group > 2 * same_group
+
+
+def test_size_factors_need_enough_features():
+    X = np.random.default_rng(0).poisson(30.0, size=(10, 100)) + 1
+    X[0, 19:] = 0  # 19 features are positive in all samples
+    with pytest.raises(ParameterError, match=r"at least 20 features .* but X has 19.*'cpm'"):
+        SizeFactors().fit(X)
+    X[0, 19] = 1
+    step = SizeFactors().fit(X)
+    assert step.describe().startswith("samples divided by size factors of 20 features, ")
+    # In small tables, half of the features suffice.
+    assert SizeFactors().fit(X[1:, :10]).reference_.all()

@@ -97,7 +97,7 @@ def test_huge_values_do_not_overflow():
 
 def test_the_message_names_the_steps_that_help():
     message = detect_scale(SIMULATED_COUNTS["bulk"]()).message
-    assert "normalize='size-factors' or normalize='cpm'" in message
+    assert "Add normalize='cpm', or normalize='size-factors' if many features" in message
     intensities = np.exp(np.random.default_rng(0).normal(5, 2, size=(20, 300)))
     for shift, advice in [
         (0.0, "Add log2=True; or"),

@@ -16,6 +16,9 @@ from mrshc.preprocessing.steps import LARGEST, NewSampleUse, Step, format_count
 from mrshc.validation.parameters import check_integer, check_number
 
 _MILLION = 1e6
+# Smallest number of features from which size factors are computed, unless half of all features are
+# fewer. The median of fewer ratios is not accurate; the value is not tuned.
+_MIN_REFERENCE_FEATURES = 20
 
 
 class _CountStep(Step):
@@ -336,16 +339,19 @@ class SizeFactors(_CountStep, OneToOneFeatureMixin, TransformerMixin, BaseEstima
         ValueError
             If a value is negative, or if the size factor of a sample is not defined.
         ParameterError
-            If no feature is positive in all samples, or if `prior_count` is negative.
+            If too few features are positive in all samples, or if `prior_count` is negative.
         """
         X = self._validate_counts(X, reset=True)
         _check_prior_count(self.prior_count)
         observed = ~np.isnan(X)
         is_used = ((X > 0) | ~observed).all(axis=0) & observed.any(axis=0)
-        if not is_used.any():
+        n_used, n_needed = int(is_used.sum()), min(_MIN_REFERENCE_FEATURES, X.shape[1] // 2)
+        if n_used < max(1, n_needed):
             raise ParameterError(
-                "Size factors need a feature that is positive in all samples, but X has none. "
-                "Remove samples with few counts, or use {cpm}.",
+                "Size factors need at least {n_needed} features that are positive in all samples, "
+                "but X has {n_used}. Remove samples with few counts, or use {cpm}.",
+                n_needed=max(1, n_needed),
+                n_used=n_used,
                 cpm=Setting("normalize", "cpm"),
             )
         logs = np.log(X[:, is_used], dtype=np.float64)
@@ -383,11 +389,15 @@ class SizeFactors(_CountStep, OneToOneFeatureMixin, TransformerMixin, BaseEstima
         Returns
         -------
         str
-            Description without a full stop, such as "samples divided by size factors, 0.71 to 1.4,
-            prior count 1".
+            Description without a full stop, such as "samples divided by size factors of 300
+            features, 0.71 to 1.4, prior count 1".
         """
         factors = getattr(self, "size_factors_", None)
-        span = "" if factors is None else f", {factors.min():.2g} to {factors.max():.2g}"
+        span = ""
+        if factors is not None:
+            n_used = int((self.reference_ > 0).sum())
+            span = f" of {format_count(n_used, 'feature')}"
+            span += f", {factors.min():.2g} to {factors.max():.2g}"
         return f"samples divided by size factors{span}{_describe_prior_count(self.prior_count)}"
 
     def _compute_factors(self, X: NDArray[Any]) -> Float:

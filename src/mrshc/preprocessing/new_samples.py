@@ -16,6 +16,9 @@ from sklearn.feature_selection import SelectorMixin
 
 from mrshc.core.array_types import Float, Index, Mask
 from mrshc.errors import UserError
+
+# Steps are registered when their modules are imported, and a saved result may contain any of them.
+from mrshc.preprocessing import counts, imputation  # noqa: F401
 from mrshc.preprocessing.steps import NewSampleUse, Step
 
 # Uses of steps whose method `transform` is called for new samples.

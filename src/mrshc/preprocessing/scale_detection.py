@@ -87,8 +87,9 @@ class DataScale:
             return Sentence(
                 "The values look like counts: they are whole numbers, and the totals of the "
                 "samples differ. Without normalisation and logarithms, the totals and the largest "
-                "values determine the clusters. Add {size_factors} or {cpm}, and {min_count} to "
-                "remove features with low counts; or add {as_is} if the values are right as they "
+                "values determine the clusters. Add {cpm}, or {size_factors} if many features "
+                "are positive in all samples, and {min_count} to remove features with low counts; "
+                "or add {as_is} if the values are right as they "
                 "are.",
                 size_factors=Setting("normalize", "size-factors"),
                 cpm=Setting("normalize", "cpm"),

@@ -58,6 +58,12 @@ def test_numbers_keep_all_their_digits(workbook):
     np.testing.assert_array_equal(read_table(workbook(s=rows)).X, values.T)
 
 
+def test_a_sheet_without_numbers_is_named(workbook):
+    path = workbook(about=[["made", "by"], ["me", "today"], ["you", "then"]], table=ROWS)
+    with pytest.raises(TableError, match=r"no column of numbers.*Sheet 'about' was read; another"):
+        read_table(path)
+
+
 def test_sheets_are_chosen_by_name_or_number(workbook):
     other = [[row[0], *(2 * v if isinstance(v, float) else v for v in row[1:])] for row in ROWS]
     path = workbook(first=ROWS, second=other)

@@ -60,7 +60,6 @@ def make_app(arguments: Sequence[str], *, all_choices: bool = False) -> typer.Ty
 
         For the options of a command: mrshc cluster --help
         """,
-        no_args_is_help=True,
         # Errors in mrshc are shown with Python's plain traceback, which users can report.
         pretty_exceptions_enable=False,
     )
@@ -118,7 +117,10 @@ def main() -> None:
     handle_termination()
     try:
         words = _words_to_complete()
-        make_app(words or sys.argv[1:], all_choices=bool(words))()
+        # Without arguments, the help is shown.
+        arguments = sys.argv[1:] or ["--help"]
+        app = make_app(words or arguments, all_choices=bool(words))
+        app(args=None if words else arguments)
     except SystemExit as end:
         exit_process(end.code)
     except UserError as error:

@@ -14,6 +14,7 @@ import typer
 from mrshc.app.cli.option_names import option_for_parameter
 from mrshc.app.cli.shared_options import (
     BackendOptions,
+    ComparedSelectionOption,
     ConfidenceOptions,
     CutOption,
     FileArgument,
@@ -32,7 +33,6 @@ from mrshc.app.cli.shared_options import (
     ResumeOption,
     RobustOption,
     RunOptions,
-    SelectionOption,
     parse_formats,
     parse_keys,
     parse_numbers_or_auto,
@@ -162,7 +162,7 @@ def compare(
     n_clusters: CutOption = None,
     linkage: LinkageOption = "complete",
     metric: MetricOption = "sqeuclidean",
-    selection: SelectionOption = None,
+    selection: ComparedSelectionOption = None,
     refine: RefineOption = False,
     robust: RobustOption = False,
     picture_format: FormatOption = None,

@@ -147,6 +147,15 @@ SelectionOption = Annotated[
     ),
     ChoiceFrom("mrshc.core.selection", "RULES"),
 ]
+ComparedSelectionOption = Annotated[
+    str | None,
+    _method_option(
+        "--selection",
+        help="mrshc: rule by which number of features and rank are chosen (default silhouette, as "
+        "in the paper). mrshc-association and mrshc-evidence have their own.",
+    ),
+    ChoiceFrom("mrshc.core.selection", "RULES"),
+]
 RefineOption = Annotated[
     bool,
     _method_option(
@@ -285,6 +294,11 @@ class ReadingOptions:
         for path in (file, self.samples):
             if path is not None:
                 refuse_missing_file(path)
+        if self.samples is not None and file != "-" and self.samples.samefile(file):
+            raise UserError(
+                f"--samples must name a table of annotations, but {file} is the table of values. "
+                "Write the annotations to a file of their own."
+            )
 
     def read(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from mrshc.errors import Parameter, Sentence
 from mrshc.io.formats.input_file import InputFile
 from mrshc.io.formats.library_errors import convert_library_errors
 from mrshc.io.formats.registry import ReadingOptions, TableFormat, refuse_reading_in_blocks
@@ -81,7 +82,18 @@ def _read(content: Any, options: ReadingOptions) -> RawTable:
     columns, rows, has_header = detect_header(first, others, dialect)
     if not rows:
         raise FlawError(f"holds a header only in sheet {sheet.name!r}: there are no rows below it")
-    layout = detect_layout(columns, rows, dialect=dialect, annotations=options.annotation_names)
+    try:
+        layout = detect_layout(columns, rows, dialect=dialect, annotations=options.annotation_names)
+    except FlawError as flaw:
+        # The table may be in another sheet.
+        raise FlawError(
+            Sentence(
+                "{flaw}. Sheet {name!r} was read; another one is named with {sheet}",
+                flaw=flaw,
+                name=sheet.name,
+                sheet=Parameter("sheet"),
+            )
+        ) from None
     body = RowReader(layout)
     body.read_rows(rows)
     values = body.pop_values()
