@@ -54,6 +54,21 @@ def drawn():
 
 
 @pytest.fixture
+def coarse_pictures(monkeypatch):
+    """Write pixels of a low resolution, which takes less time."""
+    from mrshc.plotting import picture_files
+
+    plain = picture_files.save_unchanged
+    monkeypatch.setattr(
+        picture_files,
+        "save_unchanged",
+        lambda figure, target, *, file_format, dpi: plain(
+            figure, target, file_format=file_format, dpi=min(dpi, 50)
+        ),
+    )
+
+
+@pytest.fixture
 def main(drawn, monkeypatch, capsys):  # noqa: ARG001 - which takes the pictures away
     """Run the command line in this process, where it starts faster, without pictures."""
     from mrshc.app import cli

@@ -12,6 +12,7 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 
 import bench  # noqa: E402
 import cases  # noqa: E402
+import plain_cosa  # noqa: E402
 
 pytestmark = pytest.mark.slow
 
@@ -42,6 +43,9 @@ def test_cases_run(monkeypatch):
     assert min(cases.beyond("I", draws=1, repeats=1).values()) > 0
     assert min(cases.profile("I").values()) > 0
     assert cases.fit_of_size(**size)["multiple_of_x"] >= 1
+    # Compiling the loops would take longer than interpreting them for so few samples.
+    for name in ("_distances", "_weights"):
+        monkeypatch.setattr(plain_cosa, name, getattr(plain_cosa, name).py_func)
     assert cases.cosa(20, 60)["peer"] > 0
     assert cases.one_fit("HighVarianceHC", {"n_features_to_select": 5}, n=20, p=60)["seconds"] > 0
     assert cases.spike_and_slab("I", draws=1)["ours"] > 0

@@ -9,6 +9,8 @@ from mrshc.plotting.result_pictures import PICTURES
 
 OPTIONS = ("--method", "hmv", "--n-features", "3", "--n-clusters", "2", "--quiet")
 
+pytestmark = pytest.mark.usefixtures("coarse_pictures")
+
 
 @pytest.fixture
 def table(tmp_path):
