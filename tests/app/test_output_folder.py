@@ -26,7 +26,7 @@ from mrshc.io.result import FORMAT
 from mrshc.plotting.result_pictures import features_for_heatmap
 from mrshc.utils.step_journal import DamagedJournalError, JournalMismatchError
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("coarse_pictures")]
+pytestmark = pytest.mark.slow
 
 ALWAYS = {
     *("result.json", "clusters.csv", "features.csv", "search.csv", "linkage.csv", "selected.gct"),
