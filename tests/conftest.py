@@ -28,6 +28,8 @@ def no_client_is_left():
         distributed = sys.modules["distributed"]
         with suppress(ValueError):  # which says that there is no client
             distributed.default_client().close(timeout=1)
+        # A client that was lost leaves itself as the scheduler of all arrays of Dask.
+        sys.modules["dask"].config.config.pop("scheduler", None)
 
 
 @pytest.fixture(params=STORAGE_BACKENDS)
