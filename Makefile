@@ -13,9 +13,9 @@ WORKERS ?= 4
 # order of tests/conftest.py, the slow ones first.
 PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-test quick lowest anndata: export OPENBLAS_NUM_THREADS := 1
+test all-tests quick lowest anndata: export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: demo test quick anndata lowest mutation documentation lint compile browser study bench tutorial clean
+.PHONY: demo test all-tests quick anndata lowest mutation documentation lint compile browser study bench tutorial clean
 .DELETE_ON_ERROR:
 
 demo: $(INSTALLED)
@@ -37,8 +37,10 @@ tutorial: $(INSTALLED)
 # The loops are compiled while the source is linted.
 test: $(INSTALLED)
 	$(MAKE) --jobs=2 --output-sync=target lint compile browser $(ANNDATA)/.installed
+	$(MAKE) --jobs=2 all-tests anndata
+
+all-tests: $(INSTALLED)
 	$(BIN)/pytest $(PARALLEL) -m 'not (documentation and slow)'
-	$(MAKE) anndata
 
 # Results in real AnnData objects and their plots by scanpy. anndata needs a pandas older than that of
 # .venv, so it has an environment of its own, in which all dependencies are the oldest that
