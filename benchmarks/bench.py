@@ -8,6 +8,7 @@ keeps the others. A part is named as in results.json and in the marks of the pag
 import json
 import os
 import platform
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -160,11 +161,15 @@ def measure_shc():
 
 def measure_other_methods():
     """Return the seconds of methods of other authors, ours and of plain implementations."""
-    rows = [
-        run_case("sparse_kmeans", n=n, p=p, in_r=in_r)
-        for n, p in ((60, 500), (100, 5000))
-        for in_r in ("same starts", "few starts")
-    ]
+    rows = []
+    if shutil.which("Rscript") is None:
+        sys.stderr.write("R is not installed, so sparse K-means is not compared with R.\n")
+    else:
+        rows += [
+            run_case("sparse_kmeans", n=n, p=p, in_r=in_r)
+            for n, p in ((60, 500), (100, 5000))
+            for in_r in ("same starts", "few starts")
+        ]
     rows += [run_case("cosa", n=n, p=p) for n, p in ((60, 500), (200, 2000))]
     for design, recorded in RECORDED_RECOMBINE.items():
         row = run_case("spike_and_slab", design=design, draws=6)

@@ -1,6 +1,6 @@
 """Plain layout of help texts, which is readable on terminals of 80 columns.
 
-The layout of Typer has columns for short names and types, which leave little room for the text.
+The layout of Typer has columns for short names and types, which leave little space for the text.
 """
 
 from __future__ import annotations
