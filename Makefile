@@ -14,6 +14,9 @@ WORKERS ?= 4
 PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 test all-tests quick lowest anndata: export OPENBLAS_NUM_THREADS := 1
+# Versions of numba overwrite each other's compiled code, so each environment has its own.
+anndata: export NUMBA_CACHE_DIR := $(CURDIR)/$(ANNDATA)/compiled
+lowest: export NUMBA_CACHE_DIR := $(CURDIR)/.venv-lowest/compiled
 
 .PHONY: demo test all-tests quick anndata lowest mutation documentation lint compile browser study bench tutorial clean
 .DELETE_ON_ERROR:
