@@ -13,6 +13,9 @@ WORKERS ?= 4
 # order of tests/conftest.py, the slow ones first.
 PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
+# Hundreds of processes import the same modules. Without stored bytecode, each would compile them.
+unexport PYTHONDONTWRITEBYTECODE
+
 test all-tests quick lowest anndata: export OPENBLAS_NUM_THREADS := 1
 # Versions of numba overwrite each other's compiled code, so each environment has its own.
 anndata: export NUMBA_CACHE_DIR := $(CURDIR)/$(ANNDATA)/compiled
