@@ -224,6 +224,14 @@ class ReadingOptions:
             "some samples may be absent from it.",
         ),
     ] = None
+    samples_sheet: Annotated[
+        str | None,
+        _reading_option(
+            "--samples-sheet",
+            help="Sheet with the annotations, by name or number, if --samples is an Excel "
+            "workbook; by default, the first. The workbook may be that of the table.",
+        ),
+    ] = None
     truth: Annotated[
         str | None,
         _reading_option(
@@ -236,7 +244,8 @@ class ReadingOptions:
         list[str] | None,
         _reading_option(
             "--annotation",
-            help="Column that is an annotation although it holds numbers; may be given repeatedly.",
+            help="Column, or row if the features are in rows, that is an annotation although it "
+            "holds numbers, such as age; may be given repeatedly.",
         ),
         SetsParameter("annotations"),
     ] = None
@@ -268,8 +277,8 @@ class ReadingOptions:
         bool,
         _reading_option(
             "--keep-numeric",
-            help="Keep columns of numbers among the values even if they look like annotations, "
-            "such as age or batch. Without it, such a column is an error; see --annotation.",
+            help="Keep columns and rows of numbers among the values even if they look like "
+            "annotations, such as age or batch. Without it, they are an error; see --annotation.",
         ),
     ] = False
     # None: the size of the data and the free memory determine whether data are read into memory.
@@ -294,10 +303,14 @@ class ReadingOptions:
         for path in (file, self.samples):
             if path is not None:
                 refuse_missing_file(path)
-        if self.samples is not None and file != "-" and self.samples.samefile(file):
+        if self.samples is None or file == "-" or not self.samples.samefile(file):
+            return
+        # Another sheet of the same workbook is another table.
+        if self.samples_sheet in (None, self.sheet or "1"):
             raise UserError(
                 f"--samples must name a table of annotations, but {file} is the table of values. "
-                "Write the annotations to a file of their own."
+                "If the annotations are in another sheet of the workbook, name it with "
+                "--samples-sheet; otherwise write them to a file of their own."
             )
 
     def read(
@@ -334,6 +347,7 @@ class ReadingOptions:
                 file,
                 features=None if self.features is None else self.features.value,
                 samples=self.samples,
+                samples_sheet=self.samples_sheet,
                 truth=self.truth,
                 annotations=self.annotation or (),
                 separator=self.separator,
