@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -216,7 +216,10 @@ def compare(
         with output.show_status("Clustering by several methods"):
             comparison = run_interruptibly(
                 lambda: analysis.compare_methods(
-                    plan, n_clusters=n_clusters, methods=parse_keys(methods)
+                    plan,
+                    n_clusters=n_clusters,
+                    methods=parse_keys(methods),
+                    announce=output.print_phase,
                 )
             )
         with output.show_status("Drawing"):
@@ -352,7 +355,11 @@ def run_plan(
             simulations = work / outputs.SIMULATIONS if resumable else None
             confidence = run_interruptibly(
                 lambda: analysis.assess_confidence(
-                    plan, fitted, checkpoint=simulations, verbose=output.shows_progress
+                    plan,
+                    fitted,
+                    checkpoint=simulations,
+                    verbose=output.shows_progress,
+                    announce=output.print_phase,
                 )
             )
             with output.show_status("Describing clusters and features"):
@@ -366,7 +373,8 @@ def run_plan(
             resume_options = "--resume --overwrite" if overwrite else "--resume"
             output.print_warning(f"Finished steps are kept. Continue with {resume_options}.")
         raise
-    _print_result(result, output)
+    # The concerns of the plan were printed before the fit.
+    _print_result(result, output, known_caveats=plan.concerns)
     if output.is_quiet:
         # Without --quiet, the summary contains these findings.
         for finding in (*fitted.warnings, *analysis.confidence_warnings(result)):
@@ -391,12 +399,17 @@ def _print_other_analyses(plan: Plan, output: TerminalOutput) -> None:
         output.print_sentence(f"{sentence[0].upper()}{sentence[1:]}.")
 
 
-def _print_result(result: Any, output: TerminalOutput) -> None:
-    """Print the summary of a result, and the table of classes by clusters if it is small."""
+def _print_result(
+    result: Any, output: TerminalOutput, *, known_caveats: Collection[str] = ()
+) -> None:
+    """Print the summary of a result, and the table of classes by clusters if it is small.
+
+    Caveats in `known_caveats` are left out.
+    """
     from mrshc import app as analysis
     from mrshc.report.sentences import classes_in_clusters
 
-    for sentence in analysis.result_summary(result):
+    for sentence in analysis.result_summary(result, known_caveats=known_caveats):
         output.print_sentence(sentence)
     counts = classes_in_clusters(result)
     if counts is not None and counts.size <= _MAX_TABLE_CELLS:

@@ -688,8 +688,9 @@ class ConfidenceOptions:
         int | None,
         _confidence_option(
             "--simulations",
-            help="Largest number of simulated data sets for each tested split (default 100). Each "
-            "takes about as long as the fit.",
+            help="Largest number of simulated data sets for each test (default 100). Each takes "
+            "about as long as the fit. A split below the first may need two tests, the first of "
+            "which is fast.",
         ),
         SetsParameter("n_simulations"),
     ] = None
