@@ -2,7 +2,7 @@
 
 import pytest
 
-from mrshc.app.cli.shared_options import ReadingOptions
+from mrshc.app.cli.reading_options import ReadingOptions
 from mrshc.errors import UserError
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from mrshc.app.cli.shared_options import ReadingOptions
+from mrshc.app.cli.reading_options import ReadingOptions
 from mrshc.app.cli.temporary_folder_fallback import use_temporary_folder_of
 from mrshc.app.cli.terminal_output import TerminalOutput
 from mrshc.errors import UserError
