@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any
 
+from mrshc.app.cli.completion import complete_from, complete_list, load_method_keys
 from mrshc.app.cli.help_lists import ALL_METHODS, METHODS, SELECTION_RULES
 from mrshc.app.cli.help_panels import option_factory
 from mrshc.app.cli.option_names import SetsParameter
@@ -25,6 +26,7 @@ NFeaturesOption = Annotated[
         "--n-features",
         "--n-features-to-select",
         "-q",
+        autocompletion=complete_from("auto"),
         help="Number of features to select; several candidates, such as 10,20,40, of which the "
         "method chooses; or auto, for candidates by default. With selection by association: number "
         "of features of the start sets, while the tests determine how many are selected.",
@@ -35,6 +37,7 @@ MethodsOption = Annotated[
     str | None,
     _method_option(
         "--methods",
+        autocompletion=complete_list(load_method_keys),
         help=f"Methods to compare, with commas between them, out of: {ALL_METHODS}. Methods "
         "without a tree need --n-clusters or --truth.",
     ),
@@ -147,7 +150,10 @@ class MethodOptions:
     rank: Annotated[
         str | None,
         _method_option(
-            "--rank", "-r", help="mrshc: number of sparse components, or auto (the default)."
+            "--rank",
+            "-r",
+            autocompletion=complete_from("auto"),
+            help="mrshc: number of sparse components, or auto (the default).",
         ),
     ] = None
     max_rank: Annotated[
@@ -158,6 +164,7 @@ class MethodOptions:
         _method_option(
             "--n-clusters",
             "-k",
+            autocompletion=complete_from("auto"),
             help="Number of clusters, or auto (the default). A given number is always obtained. "
             "With --paper, a note states how many clusters the gap statistic supports if they are "
             "fewer; with the recommended procedure, the number is not tested.",
@@ -209,6 +216,7 @@ class MethodOptions:
         str | None,
         _method_option(
             "--l1-bound",
+            autocompletion=complete_from("auto"),
             help="shc: bound on the sum of the weights; several candidates with commas between "
             "them; or auto.",
         ),
@@ -226,6 +234,7 @@ class MethodOptions:
         str | None,
         _method_option(
             "--spike-penalty",
+            autocompletion=complete_from("auto"),
             help="shc with --penalty ssl: penalty of small weights; several candidates with commas "
             "between them; or auto (the default).",
         ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
+from mrshc.app.cli.completion import complete_list, load_picture_formats
 from mrshc.app.cli.help_panels import option_factory
 from mrshc.app.cli.option_values import parse_keys
 from mrshc.errors import UserError
@@ -23,6 +24,7 @@ class PictureOptions:
         str | None,
         _picture_option(
             "--format",
+            autocompletion=complete_list(load_picture_formats),
             help="File formats of the pictures, with commas between them: png (300 dots per inch), "
             "svg and pdf. By default, all pictures are png, and trees are also svg.",
         ),

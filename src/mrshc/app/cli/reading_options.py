@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mrshc.app.cli.completion import complete_from
 from mrshc.app.cli.help_lists import BLOCK_FORMATS_AND, BLOCK_FORMATS_OR, TABLE_FORMATS
 from mrshc.app.cli.help_panels import option_factory
 from mrshc.app.cli.option_names import SetsParameter, option_for_parameter
@@ -84,12 +85,18 @@ class ReadingOptions:
     separator: Annotated[
         str | None,
         _reading_option(
-            "--separator", help="Character between cells; detected by default, if the file is text."
+            "--separator",
+            autocompletion=complete_from("tab", "space"),
+            help="Character between cells; detected by default, if the file is text.",
         ),
     ] = None
     decimal: Annotated[
         str | None,
-        _reading_option("--decimal", help="Decimal mark, . or a comma; detected by default."),
+        _reading_option(
+            "--decimal",
+            autocompletion=complete_from(".", ","),
+            help="Decimal mark, . or a comma; detected by default.",
+        ),
     ] = None
     sheet: Annotated[
         str | None,

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from mrshc.app.cli.completion import complete_from
 from mrshc.app.cli.help_lists import BLOCK_FORMATS_OR
 from mrshc.app.cli.help_panels import option_factory
 from mrshc.app.cli.option_names import SetsParameter
@@ -71,6 +72,7 @@ class BackendOptions:
         _run_option(
             "--device",
             metavar="NAME",
+            autocompletion=complete_from("cuda", "cpu"),
             help="Copy the data to a device and fit there: cuda, cuda:1 or cpu. Needs the extra "
             "'gpu'.",
         ),
