@@ -210,7 +210,5 @@ def test_a_matrix_that_does_not_fit_into_memory_is_refused(tmp_path, monkeypatch
     paths = write_folder(tmp_path / "a"), write_h5(tmp_path / "filtered.h5")
     monkeypatch.setattr("mrshc.io.memory.free_memory", lambda: 8 * COUNTS.size - 1)
     for path in paths:
-        with pytest.raises(
-            TableError, match=r"280 bytes .* dense array, but 279 bytes are free\. S"
-        ):
+        with pytest.raises(TableError, match=r"280 bytes .* array, but 279 bytes are free\. Store"):
             read_table(path)
