@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from mrshc.core.data.conversion import as_data_matrix
 from mrshc.io.streams import FlawError, check_numeric_matrix
 from mrshc.utils.text_cleaning import clean_text
 
@@ -88,20 +89,19 @@ def set_rows_aside(table: RawTable, titles: Collection[str]) -> None:
     """Make the rows of values with the given titles annotations of the columns.
 
     A table is not changed if its rows are samples by the definition of its format, or if its values
-    are not an array in memory.
+    stay in a file.
     """
-    names = table.row_names
-    if names is None or table.features_in == "columns" or not isinstance(table.values, np.ndarray):
-        return
+    names, data = table.row_names or [], as_data_matrix(table.values)
     is_kept = np.array([name not in titles for name in names], dtype=bool)
+    if is_kept.all() or table.features_in == "columns" or not data.in_memory:
+        return
     for i in np.flatnonzero(~is_kept):
-        add_annotation_row(table.column_annotations, names[i], table.values[i].tolist())
+        add_annotation_row(table.column_annotations, names[i], data.values[i].tolist())
         table.annotation_rows.append(names[i])
-    if not is_kept.all():
-        table.values = table.values[is_kept]
-        table.row_names = list(compress(names, is_kept))
-        for title, column in table.row_annotations.items():
-            table.row_annotations[title] = list(compress(column, is_kept))
+    table.values = data.values[is_kept]
+    table.row_names = list(compress(names, is_kept))
+    for title, column in table.row_annotations.items():
+        table.row_annotations[title] = list(compress(column, is_kept))
 
 
 def add_annotation_row(annotations: dict[str, list[Any]], title: str, values: list[Any]) -> None:
