@@ -77,8 +77,8 @@ class ReadingOptions:
         list[str] | None,
         _reading_option(
             "--annotation",
-            help="Column, or row if the features are in rows, that is an annotation although it "
-            "holds numbers, such as age; may be given repeatedly.",
+            help="Column of numbers that is an annotation, such as age; if the features are in "
+            "rows, row of numbers or text. May be given repeatedly.",
         ),
         SetsParameter("annotations"),
     ] = None
