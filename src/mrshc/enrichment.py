@@ -215,10 +215,12 @@ class GenesOfFeatures:
 def gene_name(value: Any) -> str | None:
     """Return the name of a gene as text, or None if it is missing.
 
-    Identifiers may be numbers, such as those of Entrez. In a table with missing values they are
-    read as floats, which are written without a decimal point.
+    Identifiers may be numbers, such as those of Entrez. If they are floats, because other values
+    are missing, they are written without a decimal point.
     """
-    if value is None or value != value:  # NaN is not equal to itself
+    import pandas as pd  # loaded already, since the genes are in a table
+
+    if value is None or value is pd.NA or value != value:  # NaN is not equal to itself
         return None
     is_whole = isinstance(value, float | np.floating) and float(value).is_integer()
     return str(int(value) if is_whole else value).strip() or None

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 
 from mrshc.core.array_types import Float
@@ -591,10 +592,10 @@ def format_gct_cell(value: Any) -> str:
     -------
     str
         The text. Tabs and line breaks are replaced by blanks. An apostrophe is put in front of text
-        that a spreadsheet would interpret as a formula. None, NaN and empty text are written as
-        "na", since other programs skip rows without a name.
+        that a spreadsheet would interpret as a formula. None, NaN, NA and empty text are written
+        as "na", since other programs skip rows without a name.
     """
-    is_missing = value is None or (isinstance(value, float) and np.isnan(value))
+    is_missing = value is None or value is pd.NA or (isinstance(value, float) and np.isnan(value))
     return "na" if is_missing else guard_formula(_replace_whitespace(value)) or "na"
 
 

@@ -320,6 +320,7 @@ def test_compare_takes_the_names_of_methods(main, table, tmp_path):
     code, printed, _ = main(
         *("compare", file, "--methods", methods, "--n-clusters", 2, "--out", out)
     )
+    assert "\nFitting 3 methods: " in printed
     assert code == 0
     assert pd.read_csv(out / "scores.csv")["method"].tolist() == ["HC", "SHC-SSL", "Sparse K-means"]
     assert all(name in printed for name in ("HC", "SHC-SSL", "Sparse K-means"))

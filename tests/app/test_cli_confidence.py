@@ -41,6 +41,7 @@ def test_both_analyses_are_printed_and_stored(main, table, tmp_path):
         r"^Stability: Jaccard index of each cluster in 3 subsamples of 80%", printed, re.M
     )
     assert "add --s" not in printed
+    assert "without clusters, up to 10 times for each test.\nRepeating the fit on 3 sub" in printed
     result = load_result(out)
     assert result.significance["alpha"] == 0.01
     assert result.significance["n_simulations"] == 10

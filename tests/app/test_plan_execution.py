@@ -239,7 +239,9 @@ def test_refined_features_are_those_of_the_estimator(method):
     expected_start = f"The clusters are supported by held-out features: {n} features are associated"
     assert any(sentence.startswith(expected_start) for sentence in sentences)
     assert "The tree is built on the associated features." in sentences
-    assert "Found K = 3 clusters." in sentences
+    is_given = method != "mrshc"
+    number = "Cut the tree into K = 3 clusters, the number given."
+    assert (number if is_given else "Found K = 3 clusters.") in sentences
 
 
 def test_associated_features_are_those_of_the_estimator():
@@ -374,7 +376,10 @@ def test_warnings_are_reported_and_stored():
     assert any("The gap statistic finds" in warning for warning in result.about["warnings"])
     summary = result_summary(result)
     assert sum(sentence.startswith("Note: The gap") for sentence in summary) == 1
-    assert "K = 6 clusters" in summary[0]
+    assert summary[0].endswith("rank r = 1. Cut the tree into K = 6 clusters, the number given.")
+    seen = [text for text in summary if text.startswith("Note: ")]
+    known = [text.removeprefix("Note: ") for text in seen]
+    assert set(summary) - set(result_summary(result, known_caveats=known)) == set(seen)
 
 
 @pytest.mark.parametrize("method", ["mrshc", "shc"])

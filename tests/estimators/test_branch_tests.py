@@ -190,6 +190,9 @@ def test_the_callback_counts_nodes_and_simulations():
     assert len(calls) == found.n_simulations.sum()
     assert [n_nodes for n_nodes, _ in calls] == sorted(n_nodes for n_nodes, _ in calls)
     assert calls[-1][0] < found.node.size
+    # The limit holds for each test. A node below the root may be tested twice.
+    assert found.n_simulations[0] == 10
+    assert found.n_simulations[1:].max() == 20
 
 
 def test_the_model_is_not_changed():

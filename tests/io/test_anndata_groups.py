@@ -460,5 +460,5 @@ def test_a_sparse_matrix_larger_than_the_memory_through_a_pipe(tmp_path, monkeyp
         annotate(file, "csc")
     (tmp_path / "x.h5ad.gz").write_bytes(gzip.compress((tmp_path / "x.h5ad").read_bytes()))
     for name, options in (("x.h5ad.gz", {}), ("x.h5ad", {"in_memory": True})):
-        with pytest.raises(TableError, match="needs 432 bytes of memory, of which 431 bytes are"):
+        with pytest.raises(TableError, match=r"needs 432 bytes of memory as .* but 431 bytes"):
             read_table(tmp_path / name, **options)

@@ -60,17 +60,71 @@ def test_the_orientation_does_not_matter(write):
         read_table(write(frame.to_csv(index_label="sample")))
 
 
-def test_rows_of_annotations_are_refused(write):
+def genes_with(**rows):
+    """Return six genes in rows and four samples in columns, with further rows in the middle."""
     values = np.random.default_rng(0).normal(size=(6, 4)).round(2)
-    frame = pd.DataFrame(
-        values, index=["g1", "g2", "batch", "g4", "g5", "g6"], columns=list("abcd")
-    )
-    path = write(frame.to_csv(index_label="gene"))
+    genes = pd.DataFrame(values, index=[f"g{i}" for i in range(6)], columns=list("abcd"))
+    others = pd.DataFrame(rows, index=list("abcd"), dtype=object).T
+    return pd.concat([genes[:2], others, genes[2:]]).rename_axis("gene")
+
+
+def test_rows_of_annotations_are_refused(write):
+    path = write(genes_with(batch=[1, 2, 1, 2]).to_csv())
     with pytest.raises(
-        TableError, match=r"a row of numbers .*'batch'\. Move it .* for samples, or"
+        TableError,
+        match=r"a row of numbers .*'batch'\. Set it aside with annotations='batch', or keep it "
+        r"among the values with keep_numeric=True",
     ):
         read_table(path)
     assert "batch" in read_table(path, keep_numeric=True).feature_names
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "xlsx", "parquet"])
+def test_a_row_that_is_named_becomes_an_annotation_of_the_samples(tmp_path, suffix):
+    path, frame = tmp_path / f"table.{suffix}", genes_with(age=[50, None, 71, 33])
+    if suffix == "xlsx":
+        pytest.importorskip("openpyxl")
+        frame.to_excel(path)
+    elif suffix == "parquet":
+        pytest.importorskip("pyarrow")
+        frame.astype(float).to_parquet(path)
+    else:
+        frame.to_csv(path, sep="," if suffix == "csv" else "\t")
+    table = read_table(path, annotations="age")
+    assert table.X.shape == (4, 6)
+    assert list(table.feature_names) == [f"g{i}" for i in range(6)]
+    ages = table.sample_annotations["age"]
+    assert ages.isna().tolist() == [False, True, False, False]
+    assert ages.dropna().tolist() == [50, 71, 33]
+    assert "'age' has a value for each column" in table.notes[0]
+    np.testing.assert_array_equal(table.X, frame.drop("age").to_numpy(dtype=float).T)
+
+
+def test_rows_of_text_and_the_known_classes_are_set_aside(write):
+    path = write(
+        genes_with(sex=list("mfmf"), group=[2, 1, 1, 2], plate=["007", "8", "9", "9"]).to_csv()
+    )
+    with pytest.raises(TableError, match=r"'m' .* row 'sex'.* name the row or the column with ann"):
+        read_table(path)
+    table = read_table(path, annotations=["sex", "plate"], truth="group")
+    assert table.sample_annotations.to_dict("list") == {
+        "sex": ["m", "f", "m", "f"],
+        "group": [2, 1, 1, 2],
+        "plate": ["007", "8", "9", "9"],
+    }
+    with pytest.raises(TableError, match="no column or row 'site' that could be an annotation"):
+        read_table(path, annotations=["sex", "site"], truth="group")
+
+
+def test_rows_far_down_in_a_long_table_are_set_aside(write):
+    """Rows beyond the first 200 are read in blocks by another parser."""
+    rows = [f"g{i},{i}.5,{i}.2,0.25" for i in range(500)]
+    rows[300:300], rows[450:450] = ['"sex",m,f,m'], ["age,50,NA,71"]
+    table = read_table(write("gene,a,b,c\n" + "\n".join(rows)), annotations=["sex", "age"])
+    assert table.X.shape == (3, 500)
+    assert table.X[0].tolist() == [i + 0.5 for i in range(500)]
+    assert table.sample_annotations["sex"].tolist() == ["m", "f", "m"]
+    assert table.sample_annotations["age"].dropna().tolist() == [50, 71]
 
 
 def test_the_command_line_names_its_options(write, tmp_path, main):

@@ -35,3 +35,11 @@ def test_annotations_of_large_numbers(cells, kind):
     if kind != "O":
         wanted = [np.nan if cell == "NA" else float(cell) for cell in cells]
         np.testing.assert_array_equal(values.astype(float), wanted)
+
+
+def test_whole_numbers_stay_whole_if_some_are_missing():
+    grades = parse_annotation(["3", "NA", "2"])
+    assert grades.dtype == "Int64"
+    assert [str(grade) for grade in grades] == ["3", "<NA>", "2"]
+    assert parse_annotation(["3.5", None, "2"]).dtype == np.float64
+    assert parse_annotation([34.0, float("nan")]).dtype == "Int64"

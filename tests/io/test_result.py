@@ -15,6 +15,9 @@ from mrshc.datasets import make_simulation_1
 from mrshc.errors import UserError
 from mrshc.io import Table, load_result, read_table
 from mrshc.io.result import SCHEMA, write_result
+from mrshc.plotting import annotation_bars
+from mrshc.report.page_data import result_data
+from mrshc.report.sentences import classes_in_clusters
 
 METHODS = {
     "mrshc": {"n_features_to_select": [10, 20], "max_rank": 2, "n_references": 10},
@@ -50,16 +53,18 @@ def table(n_features=60):
             "cluster": data.labels.astype(str),  # a name that the result uses itself
             "flag": np.array(["True", None, "False"] * (n // 3), dtype=object),
             "age": np.linspace(20, 80, n),
+            "grade": pd.array([3, None, 1] * (n // 3), dtype="Int64"),
         },
         index=samples,
     ).astype({"cluster": object})
     about_features = pd.DataFrame({"locus": ["1p36", "Xq"] * (n_features // 2)}, index=features)
+    entrez = pd.array([7157, None] * (n_features // 2), dtype="Int64")
     return Table(
         X=X,
         sample_names=samples,
         feature_names=features,
         sample_annotations=about_samples,
-        feature_annotations=about_features.astype(object),
+        feature_annotations=about_features.astype(object).assign(entrez=entrez),
         source="a test",
         notes=("Made up.",),
     )
@@ -195,6 +200,27 @@ def test_folders_without_a_result(tmp_path):
     (tmp_path / "result.json").write_text("{\n")
     with pytest.raises(UserError, match=r"result\.json is not JSON\. Make it again"):
         load_result(tmp_path)
+
+
+@pytest.mark.usefixtures("drawn")  # without pictures
+def test_whole_numbers_stay_whole_in_all_files_if_some_are_missing(tmp_path):
+    parameters = {"n_features_to_select": 10, "n_clusters": 2}
+    result = fit(make_plan(table(), method="hmv", parameters=parameters, truth="grade"))
+    write_outputs(result, tmp_path)
+    loaded = load_result(tmp_path)
+    for samples in (result.samples, loaded.samples):
+        assert samples["grade"].dtype == "Int64"
+    assert list(classes_in_clusters(loaded).index) == [1, 3]
+    with (tmp_path / "clusters.csv").open(encoding="utf-8", newline="") as file:
+        assert {row["grade"] for row in csv.DictReader(file)} == {"3", "1", ""}
+    lines = (tmp_path / "selected.gct").read_text(encoding="utf-8").splitlines()
+    (grades,) = [line.split("\t") for line in lines if line.startswith("grade\t")]
+    assert set(grades[-60:]) == {"3", "1", "na"}
+    shown = {column["name"]: column for column in result_data(loaded)["samples"]["annotations"]}
+    assert shown["grade"]["numeric"]
+    assert shown["grade"]["values"][:3] == [3, None, 1]
+    (bar,) = annotation_bars({"grade": loaded.annotations_to_plot["grade"]}, len(loaded.samples))
+    assert [text for text, _ in bar.legend] == ["1", "3", "missing"]
 
 
 FORMULAS = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "'=1+1", "-", "+", "-1.5"]

@@ -1,9 +1,9 @@
 """Annotations of a second table are joined by the names of the samples."""
 
-import numpy as np
 import pandas as pd
 import pytest
 
+from mrshc.errors import ParameterError, reword
 from mrshc.io import TableError, read_table
 from small_table import features_in_rows
 
@@ -27,7 +27,7 @@ def test_samples_without_a_row_have_no_annotations_and_are_named(write):
     table = read_table(write(features_in_rows()), samples=meta)
     assert table.sample_annotations["class"].tolist()[:2] == ["x", "z"]
     assert pd.isna(table.sample_annotations["class"].iloc[2])
-    np.testing.assert_array_equal(table.sample_annotations["age"], [5, 7, np.nan])
+    assert table.sample_annotations["age"].tolist() == [5, 7, pd.NA]
     assert (
         f"1 sample has no row in {meta} (by its column 'sample'), and so no annotations: c."
         in table.notes
@@ -53,10 +53,49 @@ def test_missing_annotations_may_have_other_spellings(write):
         write(features_in_rows()), samples=meta, na_values=["nd", -9]
     ).sample_annotations
     assert about["class"].isna().tolist() == [True, False, False]
-    np.testing.assert_array_equal(about["age"], [np.nan, 50, np.nan])
+    assert about["age"].tolist() == [pd.NA, 50, pd.NA]
 
 
 def test_annotations_as_r_writes_them(write):
     meta = write('"class" "age"\n"a" "x" 5\n"b" "y" 6\n"c" "x" 7\n', "meta.txt")
     about = read_table(write(features_in_rows()), samples=meta).sample_annotations
     assert about["class"].tolist() == ["x", "y", "x"]
+
+
+def workbook(tmp_path, **sheets):
+    pytest.importorskip("openpyxl")
+    path = tmp_path / "study.xlsx"
+    with pd.ExcelWriter(path) as writer:
+        for name, frame in sheets.items():
+            frame.to_excel(writer, sheet_name=name, index=False)
+    return path
+
+
+def test_annotations_may_be_in_another_sheet_of_the_same_workbook(tmp_path):
+    genes = pd.DataFrame({"gene": list("wxyz"), "a": 1.5, "b": [1, 2, 3, 4.5], "c": 0.5})
+    clinic = pd.DataFrame({"sample": ["c", "a", "b"], "class": ["u", "v", "v"]})
+    path = workbook(tmp_path, values=genes, clinic=clinic)
+    for sheet in ("clinic", 2):
+        table = read_table(path, sheet="values", samples=path, samples_sheet=sheet)
+        assert table.sample_annotations["class"].tolist() == ["v", "v", "u"]
+        assert table.reading["samples_sheet"] == sheet
+    with pytest.raises(TableError, match=r"has no sheet 'C'\. Its sheets are 'values', 'clinic'"):
+        read_table(path, samples=path, samples_sheet="C")
+
+
+def test_the_sheet_of_annotations_that_is_read_is_stated(write, tmp_path):
+    clinic = pd.DataFrame({"sample": ["c", "a", "b"], "class": ["u", "v", "v"]})
+    path = workbook(tmp_path, first=clinic, second=clinic)
+    notes = read_table(write(features_in_rows()), samples=path).notes
+    assert f"{path}: Sheet 'first' is read, the first of 'first', 'second'; name another with " in (
+        " ".join(notes)
+    )
+    assert any(reword(note, lambda _: "OPTION").endswith("with OPTION.") for note in notes)
+
+
+def test_a_sheet_of_annotations_needs_a_workbook(write):
+    meta = write("sample,class\na,x\nb,y\nc,z\n", "meta.csv")
+    with pytest.raises(TableError, match=r"not an Excel workbook, so it has no sheet 'S'\. Leave"):
+        read_table(write(features_in_rows()), samples=meta, samples_sheet="S")
+    with pytest.raises(ParameterError, match="samples_sheet has no effect without samples"):
+        read_table(write(features_in_rows()), samples_sheet="S")

@@ -197,7 +197,7 @@ KINDS = [".npy", ".npz", ".parquet", ".h5ad"]
 @pytest.mark.parametrize("kind", KINDS)
 def test_absent_annotations_are_refused_in_all_formats(tmp_path, kind):
     path = binary_table(tmp_path, kind)
-    with pytest.raises(TableError, match=r"has no column 'nosuch' that could be an annotation"):
+    with pytest.raises(TableError, match=r"has no column or row 'nosuch' that could be an"):
         read_table(path, annotations=["nosuch"])
 
 

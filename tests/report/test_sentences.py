@@ -307,7 +307,7 @@ def test_a_start_set_is_kept_if_association_finds_no_features():
     assert sentences[0] == f"{kept}, one cluster: no groups were found."
     assert sentences[1].startswith("The clusters are not supported by held-out features")
     (first, *_) = result_summary(result_of(NOISE, **ASSOCIATION, n_clusters=3))
-    assert first == f"{kept}, K = 3 clusters."
+    assert first == f"{kept}. Cut the tree into K = 3 clusters, the number given."
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,8 @@ The module :mod:`~mrshc.app.plan` checks the request and prepares the data, and
 tables and the description of the result, and :mod:`~mrshc.app.messages` summarises the result in
 sentences. :mod:`~mrshc.app.confidence` computes significance and stability.
 :mod:`~mrshc.app.genes` compares markers with gene sets.
-:mod:`~mrshc.app.output_folder` writes the files.
+:mod:`~mrshc.app.output_folder` writes the files, and :mod:`~mrshc.app.picture_writing` the pictures
+among them.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +36,7 @@ class ConfidenceSettings:
     alpha : float, default=0.05
         Level of the significance test.
     n_simulations : int, default=100
-        Largest number of simulated data sets for each node.
+        Largest number of simulated data sets for each test; a node below the root may need two.
     n_resamples : int, default=50
         Number of subsamples.
     random_state : int, default=0
@@ -112,6 +113,7 @@ def assess(
     settings: ConfidenceSettings,
     checkpoint: Path | None = None,
     verbose: bool = False,
+    announce: Callable[[str], None] = lambda _: None,
 ) -> Confidence:
     """Return the results of the requested analyses.
 
@@ -130,10 +132,16 @@ def assess(
         simulations in the file are not repeated.
     verbose : bool, default=False
         Whether progress bars are shown on a terminal.
+    announce : callable
+        Function that is called with a sentence before each analysis.
     """
     common: Any = {"random_state": settings.random_state, "n_jobs": settings.n_jobs}
     significance = stable = None
     if settings.significance:
+        announce(
+            "Testing the splits of the tree: the fit is repeated on simulated data without "
+            f"clusters, up to {settings.n_simulations:,} times for each test."
+        )
         with progress_bar("Significance", visible=verbose) as bar:
             significance = branch_significance(
                 model,
@@ -145,6 +153,7 @@ def assess(
                 **common,
             )
     if settings.stability:
+        announce(f"Repeating the fit on {settings.n_resamples:,} subsamples.")
         with progress_bar("Stability", visible=verbose) as bar:
             stable = stability(
                 _with_clusters(model, labels),
@@ -181,7 +190,7 @@ class _NodeProgress:
     bar : ProgressReporter
         The progress bar.
     n_simulations : int
-        Largest number of simulations for each node.
+        Largest number of simulations for each test.
     """
 
     def __init__(self, bar: ProgressReporter, n_simulations: int) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 
 from mrshc.app.plan import Plan
@@ -95,17 +97,14 @@ def comparison_notes(comparison: Comparison, plan: Plan) -> list[str]:
     return sentences
 
 
-def result_summary(result: Result) -> list[str]:
+def result_summary(result: Result, *, known_caveats: Collection[str] = ()) -> list[str]:
     """Return sentences on the selected features, the clusters, their support and any caveats.
 
-    Significance and stability are included if they were computed.
+    Significance and stability are included if they were computed. Caveats in `known_caveats`, which
+    the user has seen already, are left out.
     """
     about, k = result.about, result.n_clusters_
-    clusters = f"K = {k} clusters."
-    if k == 1:
-        is_given = result.n_clusters_given == 1
-        clusters = f"one cluster{', as asked for' if is_given else ': no groups were found'}."
-    choice = _choice_clause(result)
+    choice, clusters = _choice_clause(result), _clusters_clause(result)
     # The verdict is that of the report, so that both state the same about the clusters.
     details = [
         score_sentence(result),
@@ -115,10 +114,13 @@ def result_summary(result: Result) -> list[str]:
     ]
     # If the clusters are supported, the final tree is built on the associated features. The
     # sentence on the clusters then follows the sentence on these features.
+    verb = "Found" if result.n_clusters_given is None else "Cut the tree into"
     if about["supported"]:
-        sentences = [f"{choice}.", *details, f"Found {clusters}"]
+        sentences = [f"{choice}.", *details, f"{verb} {clusters}."]
+    elif result.n_clusters_given is None:
+        sentences = [f"{choice}, {clusters}.", *details]
     else:
-        sentences = [f"{choice}, {clusters}", *details]
+        sentences = [f"{choice}. {verb} {clusters}.", *details]
     sentences.append(silhouette_sentence(result))
     if k > 1:
         numbered = enumerate(about["cluster_sizes"], start=1)
@@ -134,7 +136,8 @@ def result_summary(result: Result) -> list[str]:
             f"are classes: classification error rate {scores['cer_at_n_classes']:.3f}, adjusted "
             f"Rand index {scores['ari_at_n_classes']:.3f}."
         )
-    sentences += [f"Note: {concern}" for concern in caveats(result)]
+    notes = [caveat for caveat in caveats(result) if caveat not in known_caveats]
+    sentences += [f"Note: {caveat}" for caveat in notes]
     return [text for text in sentences if text is not None]
 
 
@@ -148,6 +151,14 @@ def confidence_warnings(result: Result) -> list[str]:
         return []
     sentence = significance_sentence(result)
     return [] if sentence is None else [sentence]
+
+
+def _clusters_clause(result: Result) -> str:
+    """Return the number of clusters as part of a sentence, and whether the user gave it."""
+    k, is_given = result.n_clusters_, result.n_clusters_given is not None
+    if k == 1:
+        return "one cluster, as asked for" if is_given else "one cluster: no groups were found"
+    return f"K = {k} clusters, the number given" if is_given else f"K = {k} clusters"
 
 
 def _choice_clause(result: Result) -> str:

@@ -11,6 +11,7 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from mrshc.app.folder_exchange import (
     remove_folder,
     restore_files,
 )
+from mrshc.app.picture_writing import PictureSettings, draw_and_write, warn_of_small_figures
 from mrshc.app.plan import Plan
 from mrshc.app.result_building import comparison_json_content
 from mrshc.comparison import Comparison, convert_counts_to_integers
@@ -73,6 +75,7 @@ _FORMAT_BY_ABOUT_FILE = {RESULT_FILE: FORMAT, COMPARISON_FILE: COMPARISON_FORMAT
 # a significance test stores its simulations.
 CHECKPOINT, SIMULATIONS = "search.jsonl", "simulations.jsonl"
 _JOURNALS = (CHECKPOINT, SIMULATIONS)
+_DEFAULT_PICTURES = PictureSettings()
 
 
 @contextmanager
@@ -363,7 +366,7 @@ def write_outputs(
     result: Result,
     folder: Path,
     *,
-    formats: Sequence[str] | None = None,
+    settings: PictureSettings = _DEFAULT_PICTURES,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> None:
     """Write all files of a result into a folder.
@@ -374,9 +377,8 @@ def write_outputs(
         The result to be written.
     folder : Path
         An existing folder.
-    formats : sequence of str or None, default=None
-        File formats of the pictures, out of `PICTURE_FORMATS`; None stands for those of each
-        picture.
+    settings : PictureSettings
+        File formats and size of the pictures.
     progress : callable
         Function that is called whenever a part has been written. Its arguments are the number of
         parts written so far and the total number of parts. The tables, the exports, the report and
@@ -391,11 +393,14 @@ def write_outputs(
     progress(2, total)
     write_report(folder)
     progress(3, total)
+    small = []
     for done, picture in enumerate(pictures.values(), start=4):
-        drawn = picture.draw(result)  # axes or a figure
-        for file in picture.files_in(formats):
-            plotting.write_picture(drawn, folder / file)
+        files = [folder / file for file in picture.files_in(settings.formats)]
+        draw = partial(picture.draw_in_size, result, settings.size)
+        if not draw_and_write(draw, files):
+            small.append(picture.name)
         progress(done, total)
+    warn_of_small_figures(small, settings.size)
 
 
 def _write_exports(result: Result, folder: Path) -> None:
@@ -481,7 +486,7 @@ def write_comparison(
     folder: Path,
     *,
     n_clusters: int | None,
-    formats: Sequence[str] | None = None,
+    settings: PictureSettings = _DEFAULT_PICTURES,
 ) -> None:
     """Write the scores of several methods, their trees in one picture, and a report.
 
@@ -496,8 +501,8 @@ def write_comparison(
     n_clusters : int or None
         Number of clusters into which the trees were cut, stored in comparison.json; None if the
         trees were not cut.
-    formats : sequence of str or None, default=None
-        File formats of the picture of all trees; None stands for SVG and PNG.
+    settings : PictureSettings
+        File formats and size of the picture of all trees. The default formats are SVG and PNG.
     """
     convert_counts_to_integers(comparison.scores).to_csv(folder / "scores.csv")
     about = comparison_json_content(plan, comparison, n_clusters=n_clusters)
@@ -509,7 +514,10 @@ def write_comparison(
     if plan.truth is not None:
         classes = plan.table.sample_annotations[[plan.truth]].reset_index(drop=True)
     if about["methods"]:  # the methods with a tree
-        figure = plotting.dendrograms(comparison.models, annotations=classes)
-        for ending in formats or ("svg", "png"):
-            plotting.write_picture(figure, folder / f"dendrograms.{ending}")
+        files = [folder / f"dendrograms.{suffix}" for suffix in settings.formats or ("svg", "png")]
+        draw = partial(
+            plotting.dendrograms, comparison.models, annotations=classes, size=settings.size
+        )
+        if not draw_and_write(draw, files):
+            warn_of_small_figures(["dendrograms"], settings.size)
     write_report(folder)

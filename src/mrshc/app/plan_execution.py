@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -112,7 +112,12 @@ def fit_estimator(
 
 
 def assess_confidence(
-    plan: Plan, fitted: FittedModel, *, checkpoint: Path | None = None, verbose: bool = False
+    plan: Plan,
+    fitted: FittedModel,
+    *,
+    checkpoint: Path | None = None,
+    verbose: bool = False,
+    announce: Callable[[str], None] = lambda _: None,
 ) -> Confidence:
     """Return the significance and the stability of a fitted model, as far as the plan has them.
 
@@ -127,6 +132,8 @@ def assess_confidence(
         simulations in the file are not repeated.
     verbose : bool, default=False
         Whether progress bars are shown.
+    announce : callable
+        Function that is called with a sentence before each analysis.
     """
     if not plan.confidence.is_given:
         return Confidence()
@@ -139,6 +146,7 @@ def assess_confidence(
             settings=plan.confidence,
             checkpoint=checkpoint,
             verbose=verbose,
+            announce=announce,
         )
 
 
@@ -151,7 +159,11 @@ def describe_fit(plan: Plan, fitted: FittedModel, confidence: Confidence) -> Res
 
 
 def compare_methods(
-    plan: Plan, *, n_clusters: int | None, methods: Sequence[str] | None = None
+    plan: Plan,
+    *,
+    n_clusters: int | None,
+    methods: Sequence[str] | None = None,
+    announce: Callable[[str], None] = lambda _: None,
 ) -> Comparison:
     """Fit several methods to the data of a plan, and return the fitted methods and their scores.
 
@@ -164,6 +176,8 @@ def compare_methods(
         used. If `n_clusters` is None and no class is known, the trees are not cut.
     methods : sequence of str or None, default=None
         Keys of the methods; None stands for the default comparison.
+    announce : callable
+        Function that is called with a sentence before the methods are fitted.
 
     Raises
     ------
@@ -188,6 +202,9 @@ def compare_methods(
             check_integer("n_clusters", k, **limits)
         given = {name: parameters[name] for name in _COMPARISON_PARAMETERS}
         made = default_methods(X, methods=methods, n_clusters=k, **given)
+        # The names of some methods contain commas.
+        noun = "method" if len(made) == 1 else "methods"
+        announce(f"Fitting {len(made)} {noun}: {'; '.join(made)}.")
         comparison = compare(X, methods=made)
     if k is not None:
         _score_cuts(plan, comparison, k)

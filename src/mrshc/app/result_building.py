@@ -656,7 +656,10 @@ def comparison_json_content(
         "preprocessing": [asdict(step) for step in plan.log],
         "samples": [str(name) for name in plan.table.sample_names],
         "truth": plan.truth,
-        "annotations": {n: [_to_json_value(v) for v in values] for n, values in classes.items()},
+        "annotations": {
+            name: [None if pd.isna(value) else _to_json_value(value) for value in values]
+            for name, values in classes.items()
+        },
         "n_clusters": n_clusters,
         "notes": [*plan.concerns, *comparison_notes(comparison, plan)],
         "scores": [

@@ -84,8 +84,9 @@ def branch_significance(
         samples form a single Gaussian group. It is approximate, since the distribution is estimated
         from the data.
     n_simulations : int, default=100
-        Largest number of simulated data sets for each node. Fewer are used if the decision is clear
-        after 10, 20, 40, 60 or 80 of them.
+        Largest number of simulated data sets for each test. Fewer are used if the decision is clear
+        after 10, 20, 40, 60 or 80 of them. The root is tested once. A node below it may be tested
+        twice, with different features (see Notes), and then needs up to twice this number.
     random_state : int, RandomState instance or None, default=None
         Determines the simulated data. Pass an int for reproducible results.
     n_jobs : int or None, default=None

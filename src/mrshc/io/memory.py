@@ -108,9 +108,9 @@ def refuse_larger_than_memory(shape: tuple[int, ...], dtype: np.dtype[Any]) -> N
     needed, free = math.prod(shape) * dtype.itemsize, free_memory()
     if needed > free:
         raise FlawError(
-            f"needs {format_size(needed)} of memory, of which {format_size(free)} are free. Leave "
-            "it in an .h5ad or .zarr file that is not compressed as a whole, which is read in "
-            "blocks"
+            f"needs {format_size(needed)} of memory as a dense array, but {format_size(free)} are "
+            "free. Store it as an .h5ad or .zarr file that is not compressed as a whole, which is "
+            "read in blocks"
         )
 
 

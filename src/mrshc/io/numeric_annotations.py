@@ -1,4 +1,4 @@
-"""Detection of columns of numbers that are annotations, such as the age of patients or a batch.
+"""Detection of columns and rows of numbers that are annotations, such as ages or batches.
 
 If such a column were taken for a feature, it could determine the clusters. A column is suspected if
 its title is a usual title of annotations, or if it contains whole numbers while the other columns
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrshc.core.data.conversion import as_data_matrix
-from mrshc.errors import Parameter, Sentence, Setting
+from mrshc.errors import Sentence, Setting
 from mrshc.io.raw_table import RawTable
 from mrshc.io.streams import FlawError
 
@@ -79,27 +79,16 @@ def _suspicion_error(titles: Sequence[str], kind: str) -> FlawError:
     one = len(titles) == 1
     shown = ", ".join(map(repr, titles[:_MAX_LISTED]))
     shown += ", ..." if len(titles) > _MAX_LISTED else ""
-    # Only columns can be set aside. Annotations in rows belong into a second table.
-    remedy = Sentence(
-        "Set {them} aside with {option}",
-        them="it" if one else "each of them",
-        option=Setting("annotations", titles[0]),
-    )
-    if kind == "row":
-        remedy = Sentence(
-            "Move {them} to a table of the samples, for {samples}",
-            them="it" if one else "them",
-            samples=Parameter("samples"),
-        )
     return FlawError(
         Sentence(
-            "has {count} of numbers that {look} of the samples, not {feature}: {shown}. {remedy}, "
-            "or keep {them} among the values with {keep}",
+            "has {count} of numbers that {look} of the samples, not {feature}: {shown}. Set {each} "
+            "aside with {option}, or keep {them} among the values with {keep}",
             count=f"a {kind}" if one else f"{len(titles)} {kind}s",
             look="looks like an annotation" if one else "look like annotations",
             feature="a feature" if one else "features",
             shown=shown,
-            remedy=remedy,
+            each="it" if one else "each of them",
+            option=Setting("annotations", titles[0]),
             them="it" if one else "them",
             keep=Setting("keep_numeric", True),
         )

@@ -42,7 +42,8 @@ def orient_table(
         the format, the annotations or the shape of the table.
     truth : str or None
         Title of an annotation of the samples. If the table has an annotation of the rows with this
-        title, the rows are assumed to be samples, unless `features` or the format states otherwise.
+        title, the rows are assumed to be samples, and if it has one of the columns, the columns
+        are, unless `features` or the format states otherwise.
     annotations : DataFrame or None, default=None
         Annotations of the samples from a second table. The sample names in the second table are
         used to determine whether the samples of `raw` are in rows or in columns.
@@ -142,6 +143,11 @@ def _find_feature_side(
         return raw.features_in, "as the format defines"
     if truth is not None and truth in raw.row_annotations:
         return "columns", f"{truth!r} has a value for each row"
+    if truth is not None and truth in raw.column_annotations:
+        return "rows", f"{truth!r} has a value for each column"
+    # A row that is an annotation among rows of values describes the samples.
+    if raw.annotation_rows:
+        return "rows", f"{raw.annotation_rows[0]!r} has a value for each column"
     if annotations is not None:
         # It is not known yet which column of the second table contains the sample names, so all its
         # columns are compared with the names of the rows and of the columns.

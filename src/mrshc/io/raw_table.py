@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mrshc.core.data.conversion import as_data_matrix
 from mrshc.io.streams import FlawError, check_numeric_matrix
 from mrshc.utils.text_cleaning import clean_text
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from mrshc.io.stored_matrix import StoredMatrix
 
 Orientation = Literal["rows", "columns"]
@@ -48,6 +52,9 @@ class RawTable:
     row_annotations, column_annotations : dict of str to list
         Annotations of the rows and of the columns, by title. Each list has one entry for each row
         or each column.
+    annotation_rows : list of str
+        Titles of the rows of the file that the user declared annotations, which are now among the
+        annotations of the columns.
     features_in : {"rows", "columns"} or None
         Whether the features are in rows or in columns; None if the format does not define this.
     decimal : str
@@ -61,6 +68,7 @@ class RawTable:
     column_names: list[str] | None
     row_annotations: dict[str, list[Any]] = field(default_factory=dict)
     column_annotations: dict[str, list[Any]] = field(default_factory=dict)
+    annotation_rows: list[str] = field(default_factory=list)
     features_in: Orientation | None = None
     decimal: str = "."
     notes: list[str] = field(default_factory=list)
@@ -75,6 +83,30 @@ def unnamed_table(array: NDArray[Any]) -> RawTable:
     values = as_floats(array)
     notes = rounding_notes(values) if array.dtype.kind in "iu" else []
     return RawTable(values=values, row_names=None, column_names=None, notes=notes)
+
+
+def set_rows_aside(table: RawTable, titles: Collection[str]) -> None:
+    """Make the rows of values with the given titles annotations of the columns.
+
+    A table is not changed if its rows are samples by the definition of its format, or if its values
+    stay in a file.
+    """
+    names, data = table.row_names or [], as_data_matrix(table.values)
+    is_kept = np.array([name not in titles for name in names], dtype=bool)
+    if is_kept.all() or table.features_in == "columns" or not data.in_memory:
+        return
+    for i in np.flatnonzero(~is_kept):
+        add_annotation_row(table.column_annotations, names[i], data.values[i].tolist())
+        table.annotation_rows.append(names[i])
+    table.values = data.values[is_kept]
+    table.row_names = list(compress(names, is_kept))
+    for title, column in table.row_annotations.items():
+        table.row_annotations[title] = list(compress(column, is_kept))
+
+
+def add_annotation_row(annotations: dict[str, list[Any]], title: str, values: list[Any]) -> None:
+    """Add an annotation; a number is appended to its title if the title exists already."""
+    annotations[clean_unique_names([*annotations, title], "row")[-1]] = values
 
 
 def as_floats(array: NDArray[Any]) -> NDArray[Any]:
@@ -196,12 +228,14 @@ def text_too_long_error(length: int, role: str) -> FlawError:
     )
 
 
-def parse_annotation(column: Iterable[Any], decimal: str = ".") -> NDArray[Any]:
+def parse_annotation(
+    column: Iterable[Any], decimal: str = "."
+) -> NDArray[Any] | pd.arrays.IntegerArray:
     """Return an annotation as numbers if all its values are numbers, and otherwise as text.
 
     Values such as "007" or a barcode of twenty digits would change if they were read as numbers. An
     annotation with such a value is therefore returned as text. Whole numbers are returned as
-    float64 if a value is missing, or if a value such as "1e20" does not fit into 64 bits.
+    float64 if a value such as "1e20" does not fit into 64 bits.
 
     Parameters
     ----------
@@ -212,9 +246,9 @@ def parse_annotation(column: Iterable[Any], decimal: str = ".") -> NDArray[Any]:
 
     Returns
     -------
-    ndarray of shape (n_values,)
-        Array of dtype int64, float64 or object (text). Missing values are NaN in arrays of numbers
-        and None in arrays of text.
+    ndarray or IntegerArray of shape (n_values,)
+        Array of dtype int64, float64 or object (text), or pandas' Int64 for whole numbers of which
+        some are missing. Missing values are NA in Int64, NaN in float64 and None in text.
 
     Raises
     ------
@@ -231,10 +265,23 @@ def parse_annotation(column: Iterable[Any], decimal: str = ".") -> NDArray[Any]:
         # A number with an exponent of three digits may overflow. The annotation is then returned as
         # text.
         if not np.isinf(numbers).any():
-            are_integers = all(n.is_integer() and abs(n) < _INT64_LIMIT for n in numbers)
-            return np.array(numbers, dtype=np.int64 if are_integers else np.float64)
+            return _typed_numbers(np.array(numbers, dtype=np.float64))
     # An array of objects is created, since `np.array` without a dtype could return an array of
     # fixed-width text.
     text = np.empty(len(cells), dtype=object)
     text[:] = cells
     return text
+
+
+def _typed_numbers(numbers: NDArray[np.float64]) -> NDArray[Any] | pd.arrays.IntegerArray:
+    """Return whole numbers as integers, with NA for missing values, and other numbers as floats."""
+    import pandas as pd  # imported here so that help texts, which list formats, load fast
+
+    is_missing_value = np.isnan(numbers)
+    given = numbers[~is_missing_value]
+    if not np.all((given == np.rint(given)) & (np.abs(given) < _INT64_LIMIT)):
+        return numbers
+    integers = np.where(is_missing_value, 0.0, numbers).astype(np.int64)
+    if not is_missing_value.any():
+        return integers
+    return pd.arrays.IntegerArray(integers, is_missing_value)

@@ -394,7 +394,7 @@ class Result:
         return sentences
 
     @property
-    def annotations_to_plot(self) -> dict[str, NDArray[Any]]:
+    def annotations_to_plot(self) -> dict[str, Any]:
         """Annotations to plot, by name: the true classes, then other annotations; five at most.
 
         The other annotations are numeric annotations and text annotations with at most 20 levels,
@@ -410,7 +410,8 @@ class Result:
         ]
         ordered = [*(name for name in annotations if name == truth), *readable]
         chosen = list(dict.fromkeys(ordered))[:_MAX_BARS]
-        return {str(name): annotations[name].to_numpy() for name in chosen}
+        # The array of a column keeps whole numbers with missing values.
+        return {str(name): annotations[name].array for name in chosen}
 
     @property
     def loadings(self) -> pd.DataFrame:

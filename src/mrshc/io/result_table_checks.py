@@ -52,7 +52,7 @@ _MAX_VALUE = 1e150
 # infinite.
 _ANNOTATION_TYPES = {
     "text": TEXT_TYPE,
-    "whole": integer_type(),
+    "whole": integer_type(allow_empty=True),
     "number": float_type(-np.inf, np.inf, allow_empty=True),
 }
 # Columns that plots and the report need in the table of candidates if a search varies the number of
@@ -341,6 +341,18 @@ def _types_of_annotations(entries: Sequence[dict[str, str]]) -> dict[str, Column
     return {entry["name"]: _ANNOTATION_TYPES[entry["kind"]] for entry in entries}
 
 
+def _convert_whole_numbers(columns: Columns, entries: Sequence[dict[str, str]]) -> None:
+    """Convert annotations of whole numbers to integers, in place, with NA for missing values.
+
+    `entries` are the annotations in result.json.
+    """
+    for name in (entry["name"] for entry in entries if entry["kind"] == "whole"):
+        values = columns[name].tolist()
+        columns[name] = (
+            pd.array(values, dtype="Int64") if None in values else np.array(values, dtype=np.int64)
+        )
+
+
 def _read_samples(path: Path, about: About) -> Columns:
     """Return the columns of clusters.csv; raise FlawError if the file contradicts result.json."""
     n, k = about["data"]["n_samples"], about["chosen"]["n_clusters"]
@@ -356,6 +368,7 @@ def _read_samples(path: Path, about: About) -> Columns:
     annotations = _types_of_annotations(about["annotations"]["samples"])
     types = _merge_types({"sample": _NAME_TYPE}, own, annotations)
     samples = read_csv_columns(path, types, n_rows=n)
+    _convert_whole_numbers(samples, about["annotations"]["samples"])
     check_condition(_are_unique(samples["sample"]), "names a sample twice")
     check_condition(_are_unique(samples["leaf"]), "puts two samples at the same leaf of the tree")
     # Clusters are counted from 1, so the first count that `bincount` returns (for cluster 0) is
@@ -412,6 +425,7 @@ def _read_features(path: Path, about: About) -> Columns:
     annotations = _types_of_annotations(about["annotations"]["features"])
     types = _merge_types({"feature": _NAME_TYPE}, annotations, own)
     features = read_csv_columns(path, types, n_rows=p)
+    _convert_whole_numbers(features, about["annotations"]["features"])
     check_condition(_are_unique(features["feature"]), "names a feature twice")
     check_condition(_are_unique(features["position"]), "puts two features at the same position")
     selected = features["selected"]
@@ -565,6 +579,7 @@ def _read_markers(path: Path, features: Columns, about: About) -> Columns:
     annotations = _types_of_annotations(about["annotations"]["features"])
     types = _merge_types(types, annotations, own)
     markers = read_csv_columns(path, types, n_rows=about["n_rows"]["markers"])
+    _convert_whole_numbers(markers, about["annotations"]["features"])
     expected = [is_selected[name] for name in markers["feature"]]
     check_condition(expected == markers["selected"].tolist(), "has other selected features")
     return markers

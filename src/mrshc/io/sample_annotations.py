@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
@@ -9,6 +10,7 @@ from dataclasses import replace
 
 import pandas as pd
 
+from mrshc.errors import Parameter, Sentence
 from mrshc.io.formats import InputFile, unknown_format_error
 from mrshc.io.formats.excel import is_workbook, read_workbook
 from mrshc.io.missing_marks import replace_missing
@@ -24,7 +26,7 @@ from mrshc.io.streams import (
     table_error,
 )
 from mrshc.io.table import Table
-from mrshc.io.text_tables.dialect import Dialect, detect_dialect
+from mrshc.io.text_tables.dialect import detect_dialect
 from mrshc.io.text_tables.lines import LineReader, Row, iterate_rows, row_length_error
 from mrshc.utils.text_cleaning import clean_text
 
@@ -33,43 +35,71 @@ from mrshc.utils.text_cleaning import clean_text
 _MAX_LISTED_NAMES = 5
 
 
-def read_sample_annotations(path: str | os.PathLike[str]) -> pd.DataFrame:
+def read_sample_annotations(
+    path: str | os.PathLike[str], *, sheet: str | None = None
+) -> pd.DataFrame:
     """Return a table of annotations of the samples, read from delimited text or a workbook.
+
+    Parameters
+    ----------
+    path : str or path
+        Name of the file.
+    sheet : str or None, default=None
+        Name or number of the sheet of a workbook; None for the first.
 
     Returns
     -------
     DataFrame
         The table, with all cells as text. The decimal mark of the file is stored in
-        ``attrs["decimal"]``.
+        ``attrs["decimal"]``, and sentences on how the file was read in ``attrs["notes"]``.
 
     Raises
     ------
     TableError
-        If the file cannot be read or is neither a table of delimited text nor a workbook.
+        If the file cannot be read or is neither a table of delimited text nor a workbook, or if a
+        sheet is given and the file is not a workbook.
     """
     try:
         with open_stream(path) as stream:
-            file = InputFile.from_stream(stream)
-            if is_workbook(file):
-                # Of a workbook with several sheets, the first is read.
-                dialect = Dialect(separator="\t", decimal=".")
-                header, rows = _split_header(read_workbook(file.content, sheet=None).rows)
-            elif detect_encoding(peek_head(stream)) is None:
-                raise unknown_format_error()
-            else:
-                with open_text(stream) as (text, head):
-                    dialect = detect_dialect(head, separator=None, decimal=None)
-                    lines = iterate_rows(LineReader(text), dialect.separator)
-                    header, rows = _split_header(list(lines))
-            titles = clean_unique_names(header, "column")
+            content, decimal, notes = _read_rows(stream, sheet)
+        header, rows = _split_header(content)
+        titles = clean_unique_names(header, "column")
     except FlawError as flaw:
         raise table_error(display_name(path), flaw) from None
     # The cells are cleaned in the same way as sample names, since some of them are compared with
     # sample names.
     cells = [[clean_text(cell) for cell in row] for row in rows]
     annotations = pd.DataFrame(cells, columns=titles, dtype=object)
-    annotations.attrs["decimal"] = dialect.decimal
+    annotations.attrs |= {"decimal": decimal, "notes": notes}
     return annotations
+
+
+def _read_rows(
+    stream: io.BufferedReader, sheet: str | None
+) -> tuple[list[Row], str, Sequence[str]]:
+    """Return all rows of a table of annotations, its decimal mark, and notes on its sheet.
+
+    Raise FlawError if the table is neither text nor a workbook, or has no such sheet.
+    """
+    file = InputFile.from_stream(stream)
+    if is_workbook(file):
+        cells = read_workbook(file.content, sheet=sheet, parameter="samples_sheet")
+        return cells.rows, ".", cells.notes
+    if sheet is not None:
+        raise FlawError(
+            Sentence(
+                "is not an Excel workbook, so it has no sheet {sheet!r}. Leave {option} out, or "
+                "name the workbook with {samples}",
+                sheet=sheet,
+                option=Parameter("samples_sheet"),
+                samples=Parameter("samples"),
+            )
+        )
+    if detect_encoding(peek_head(stream)) is None:
+        raise unknown_format_error()
+    with open_text(stream) as (text, head):
+        dialect = detect_dialect(head, separator=None, decimal=None)
+        return list(iterate_rows(LineReader(text), dialect.separator)), dialect.decimal, ()
 
 
 def _split_header(content: list[Row]) -> tuple[list[str], list[list[str]]]:
@@ -133,7 +163,10 @@ def join_annotations(
     )
     if replaced:
         note += f" They replace the table's own: {', '.join(replaced)}."
-    notes = [note]
+    sheet_notes = [
+        Sentence("{name}: {note}", name=file_name, note=text) for text in annotations.attrs["notes"]
+    ]
+    notes = [note, *sheet_notes]
     if absent:
         n_absent = "1 sample has" if len(absent) == 1 else f"{len(absent):,} samples have"
         notes.append(

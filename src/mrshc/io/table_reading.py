@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from mrshc.errors import Sentence, Setting
+from mrshc.errors import Parameter, ParameterError, Sentence, Setting
 from mrshc.io.formats import ReadingOptions, find_format_in_blocks, list_formats, read_raw_table
 from mrshc.io.orientation import MIN_SAMPLES, orient_table
 from mrshc.io.raw_table import Orientation
@@ -24,6 +24,7 @@ def read_table(
     *,
     features: Orientation | None = None,
     samples: str | os.PathLike[str] | None = None,
+    samples_sheet: str | int | None = None,
     truth: str | None = None,
     annotations: str | Sequence[str] = (),
     separator: str | None = None,
@@ -58,14 +59,21 @@ def read_table(
         Name of a second table, delimited text or an Excel workbook, which contains annotations of
         the samples. One of its columns must contain the sample names. The annotations of samples
         without a row in this table are missing.
+    samples_sheet : str, int or None, default=None
+        Name of the sheet with the annotations, or its number, counted from 1, if `samples` is an
+        Excel workbook. By default, the first sheet is read. The workbook may be that of the table
+        itself.
     truth : str or None, default=None
         Title of an annotation of the samples, such as known classes. If a column of the file has
         this title, the column is not a feature even if it contains numbers. The rows are then
-        assumed to be samples, unless `features` or the format states otherwise.
+        assumed to be samples, unless `features` or the format states otherwise. If a row has this
+        title instead, the same holds for the row and for the columns.
     annotations : str or sequence of str, default=()
         Title or titles of further columns of a text, Excel or Parquet file that are annotations
         even if they contain numbers. Columns of text need not be listed, since text is never a
-        feature.
+        feature. If there is no column with a title, the row with this title is set aside, such as a
+        row "age" among rows of genes. The columns are then assumed to be samples, unless `features`
+        or the format states otherwise.
     separator : str or None, default=None
         Separator of the cells of a text file: a single character, "tab" or "space". By default, the
         separator is detected.
@@ -77,9 +85,9 @@ def read_table(
     na_values : sequence of str or float, default=()
         Further texts and numbers that stand for missing values, such as "ND" or -999.
     keep_numeric : bool, default=False
-        Whether columns of numbers are kept among the values even if they look like annotations of
-        the samples. By default, an error is raised for a column such as "age" or "batch", and for a
-        column of whole numbers if the other columns contain fractions.
+        Whether columns and rows of numbers are kept among the values even if they look like
+        annotations of the samples. By default, an error is raised for a column or a row such as
+        "age" or "batch", and for a column of whole numbers if the other columns contain fractions.
     in_memory : bool or None, default=None
         If True, the values are read into memory. If False, the values stay in the file, and
         estimators read them in blocks. This is possible for .npy, .h5ad and .zarr. By default, the
@@ -99,8 +107,8 @@ def read_table(
     ------
     TableError
         If a file cannot be read, if `path` does not contain a table of samples and features, if a
-        column of numbers looks like an annotation, if the table `samples` has several rows for a
-        sample or none for all samples, or if an argument is not valid.
+        column or a row of numbers looks like an annotation, if the table `samples` has several rows
+        for a sample or none for all samples, or if an argument is not valid.
 
     See Also
     --------
@@ -127,6 +135,12 @@ def read_table(
     >>> folder.cleanup()
     """
     annotations = [annotations] if isinstance(annotations, str) else annotations
+    if samples_sheet is not None and samples is None:
+        raise ParameterError(
+            "{sheet} has no effect without {samples}. Name the workbook with {samples}.",
+            sheet=Parameter("samples_sheet"),
+            samples=Parameter("samples"),
+        )
     options = ReadingOptions(
         annotations=annotations,
         truth=truth,
@@ -139,13 +153,19 @@ def read_table(
     )
     given: dict[str, Any] = {"features": features, "truth": truth}
     given |= {"samples": None if samples is None else display_name(samples)}
+    given |= {"samples_sheet": samples_sheet}
     given |= {"annotations": list(annotations), "separator": separator, "decimal": decimal}
     given |= {"sheet": sheet, "na_values": list(na_values), "keep_numeric": keep_numeric or None}
     given |= {"in_memory": in_memory}
     name = display_name(path)
     try:
         table = _read_and_orient(
-            path, options, features=features, samples=samples, min_samples=min_samples
+            path,
+            options,
+            features=features,
+            samples=samples,
+            samples_sheet=None if samples_sheet is None else str(samples_sheet),
+            min_samples=min_samples,
         )
     except FlawError as flaw:
         raise table_error(name, flaw) from None
@@ -171,6 +191,7 @@ def _read_and_orient(
     *,
     features: Orientation | None,
     samples: str | os.PathLike[str] | None,
+    samples_sheet: str | None,
     min_samples: int,
 ) -> Table:
     """Return a table with samples in rows.
@@ -182,7 +203,7 @@ def _read_and_orient(
         return orient_table(raw, features=features, truth=options.truth, min_samples=min_samples)
     # The annotations are read before the table is oriented, since their sample names are used to
     # determine whether the samples are in rows or in columns.
-    annotations = read_sample_annotations(samples)
+    annotations = read_sample_annotations(samples, sheet=samples_sheet)
     table = orient_table(
         raw,
         features=features,

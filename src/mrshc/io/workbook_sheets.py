@@ -49,7 +49,9 @@ class SheetCells:
     notes: list[str] = field(default_factory=list)
 
 
-def read_sheet(content: Any, *, openpyxl: Any, sheet: str | None) -> SheetCells:
+def read_sheet(
+    content: Any, *, openpyxl: Any, sheet: str | None, parameter: str = "sheet"
+) -> SheetCells:
     """Return the cells of one sheet.
 
     Parameters
@@ -60,6 +62,8 @@ def read_sheet(content: Any, *, openpyxl: Any, sheet: str | None) -> SheetCells:
         The library, which the caller has imported.
     sheet : str or None
         Name of the sheet, or its number, counted from 1; None for the first sheet.
+    parameter : str, default="sheet"
+        Parameter of `read_table` that names the sheet, for messages.
 
     Returns
     -------
@@ -74,7 +78,7 @@ def read_sheet(content: Any, *, openpyxl: Any, sheet: str | None) -> SheetCells:
         workbook does not contain the values of its formulas.
     """
     with _open_workbook(content, openpyxl, data_only=True) as book:
-        worksheet, notes = _find_sheet(book, sheet)
+        worksheet, notes = _find_sheet(book, sheet, parameter=parameter)
         name, part = worksheet.title, getattr(worksheet, "_worksheet_path", None)
         values = _read_values(worksheet)
     if not values:
@@ -82,7 +86,7 @@ def read_sheet(content: Any, *, openpyxl: Any, sheet: str | None) -> SheetCells:
         message = Sentence(
             "holds no table: its sheet {name!r} is empty" + others,
             name=name,
-            sheet=Parameter("sheet"),
+            sheet=Parameter(parameter),
         )
         raise FlawError(message)
     first = _find_table(values)
@@ -115,7 +119,7 @@ def _open_workbook(content: Any, openpyxl: Any, *, data_only: bool) -> Iterator[
             book.close()
 
 
-def _find_sheet(book: Any, wanted: str | None) -> tuple[Any, list[str]]:
+def _find_sheet(book: Any, wanted: str | None, *, parameter: str) -> tuple[Any, list[str]]:
     """Return a sheet, and a note in a list if it is the first of several.
 
     Raise FlawError if there is no such sheet.
@@ -131,7 +135,7 @@ def _find_sheet(book: Any, wanted: str | None) -> tuple[Any, list[str]]:
             "Sheet {name!r} is read, the first of {listed}; name another with {sheet}.",
             name=titles[0],
             listed=_list_sheets(titles),
-            sheet=Parameter("sheet"),
+            sheet=Parameter(parameter),
         )
         return sheets[0], [note]
     if wanted in titles:

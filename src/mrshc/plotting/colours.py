@@ -411,9 +411,13 @@ def _annotation_series(name: str, values: Any, *, n: int, unit: str) -> pd.Serie
             f"Annotation {name!r} must hold real numbers, text or other single values, got a "
             f"{type(invalid).__name__}. Convert its values, for example with str()."
         )
-    # Keep the categorical data type, which contains the order of the categories.
-    if isinstance(getattr(values, "dtype", None), pd.CategoricalDtype):
-        return pd.Series(listed, dtype=values.dtype)
+    # Keep the categorical data type, which contains the order of the categories, and the types of
+    # pandas for numbers with missing values.
+    dtype = getattr(values, "dtype", None)
+    if isinstance(dtype, pd.CategoricalDtype) or (
+        pd.api.types.is_extension_array_dtype(dtype) and pd.api.types.is_numeric_dtype(dtype)
+    ):
+        return pd.Series(listed, dtype=dtype)
     cleaned = [clean_text(v) if isinstance(v, str) else v for v in listed]
     try:
         return pd.Series(cleaned)

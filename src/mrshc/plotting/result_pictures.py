@@ -44,20 +44,31 @@ class Picture:
         One sentence that describes the content of the plot.
     draw : callable
         Function that takes a :class:`mrshc.io.result.Result`, draws the plot, and returns a
-        matplotlib Axes or Figure.
+        matplotlib Axes or Figure. If `has_size` is True, the function also takes the keyword
+        `size`.
     applies : callable, default=always True
         Function that takes a result and returns whether the plot can be drawn for this result.
     formats : tuple of str, default=("png",)
         File formats, given as suffixes without the dot, if the user chooses none. One file is
         written for each format.
+    has_size : bool, default=False
+        Whether the user may choose the width and the height of the plot.
     """
 
     name: str
     heading: str
     explanation: str
-    draw: Callable[[Any], Any]
+    draw: Callable[..., Any]
     applies: Callable[[Any], bool] = lambda _: True
     formats: tuple[str, ...] = ("png",)
+    has_size: bool = False
+
+    def draw_in_size(self, result: Any, size: tuple[float, float] | None) -> Any:
+        """Draw the plot with a width and a height in inches, if it has a size that can be chosen.
+
+        None stands for the size that suits the content.
+        """
+        return self.draw(result, size=size) if self.has_size else self.draw(result)
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -183,7 +194,7 @@ def _has_clusters(result: Any) -> bool:
     return bool(result.n_clusters_ > 1)
 
 
-def _draw_dendrogram(result: Any) -> Any:
+def _draw_dendrogram(result: Any, *, size: tuple[float, float] | None = None) -> Any:
     return dendrogram(
         result,
         annotations=result.annotations_to_plot,
@@ -192,10 +203,11 @@ def _draw_dendrogram(result: Any) -> Any:
         title=_with_note(result_title(result), _support_note(result)),
         significance=result_tests(result),
         stability=result_support(result),
+        size=size,
     )
 
 
-def _draw_heatmap(result: Any) -> Any:
+def _draw_heatmap(result: Any, *, size: tuple[float, float] | None = None) -> Any:
     values = features_for_heatmap(result)
     n_shown = values.shape[1]
     rows = f", {n_shown:,} shown" if n_shown < result.n_features_selected_ else ""
@@ -205,15 +217,17 @@ def _draw_heatmap(result: Any) -> Any:
         annotations=result.annotations_to_plot,
         names=list(result.samples.index),
         title=_with_note(result_title(result) + rows, clusters_note(result)),
+        size=size,
     )
 
 
-def _draw_silhouettes(result: Any) -> Any:
+def _draw_silhouettes(result: Any, *, size: tuple[float, float] | None = None) -> Any:
     widths = result.samples["silhouette"].to_numpy()
     method = METHODS[result.about["method"]]
     heading = f"Silhouette widths: how compact the clusters are in {method.distance_features}"
     title = f"{_with_note(heading, clusters_note(result))}\n{method.silhouette_caveat}"
-    return silhouettes(widths, result.labels_, names=list(result.samples.index), title=title)
+    names = list(result.samples.index)
+    return silhouettes(widths, result.labels_, names=names, title=title, size=size)
 
 
 def _draw_markers(result: Any) -> Any:
@@ -221,7 +235,7 @@ def _draw_markers(result: Any) -> Any:
     return markers(result.markers, result.n_clusters_, title=title)
 
 
-def _draw_consensus(result: Any) -> Any:
+def _draw_consensus(result: Any, *, size: tuple[float, float] | None = None) -> Any:
     n_resamples = result.about["stability"]["n_resamples"]
     title = f"Consensus of {n_resamples} random subsamples"
     return consensus_matrix(
@@ -229,7 +243,12 @@ def _draw_consensus(result: Any) -> Any:
         result.consensus,
         names=list(result.samples.index),
         title=_with_note(title, clusters_note(result)),
+        size=size,
     )
+
+
+def _draw_search(result: Any, *, size: tuple[float, float] | None = None) -> Any:
+    return search_curves(result, title=_before_refinement_title(result), size=size)
 
 
 def _draw_loadings(result: Any) -> Any:
@@ -247,6 +266,7 @@ register(
         explanation="The tree of the samples, with clusters in colours and annotations as bars.",
         draw=_draw_dendrogram,
         formats=("svg", "png"),
+        has_size=True,
     )
 )
 register(
@@ -255,6 +275,7 @@ register(
         heading="Heat map",
         explanation="The values of the selected features, with trees of samples and features.",
         draw=_draw_heatmap,
+        has_size=True,
     )
 )
 register(
@@ -262,7 +283,8 @@ register(
         name="search",
         heading="Search",
         explanation="The candidates of the search with their scores, and the chosen one.",
-        draw=lambda result: search_curves(result, title=_before_refinement_title(result)),
+        draw=_draw_search,
+        has_size=True,
     )
 )
 register(
@@ -272,6 +294,7 @@ register(
         explanation="The silhouette width of each sample in the selected features.",
         draw=_draw_silhouettes,
         applies=_has_clusters,
+        has_size=True,
     )
 )
 register(
@@ -290,6 +313,7 @@ register(
         explanation="How often each pair of samples is in the same cluster of random subsamples.",
         draw=_draw_consensus,
         applies=lambda result: result.consensus is not None,
+        has_size=True,
     )
 )
 register(
@@ -297,8 +321,9 @@ register(
         name="splits",
         heading="Split tests",
         explanation="The gap test of each tested node of the tree, and which splits were made.",
-        draw=lambda result: gap_tests(result),
+        draw=gap_tests,
         applies=lambda result: bool(result.about["splits"]),
+        has_size=True,
     )
 )
 register(

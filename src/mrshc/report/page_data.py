@@ -438,7 +438,7 @@ def _annotation_columns(frame: pd.DataFrame) -> list[dict[str, Any]]:
         {
             "name": str(name),
             "numeric": frame[name].dtype.kind in "fi",
-            "values": _json_numbers(frame[name])
+            "values": _json_numbers(frame[name].to_numpy(dtype=np.float64, na_value=np.nan))
             if frame[name].dtype.kind in "fi"
             else [None if pd.isna(value) else str(value) for value in frame[name]],
         }

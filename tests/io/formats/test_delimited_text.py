@@ -122,7 +122,7 @@ def test_a_column_can_be_called_an_annotation(write):
     table = read_table(write(text), annotations=["start"])
     assert_read(table)
     assert table.feature_annotations["start"].tolist() == [0, 100, 200, 300]
-    with pytest.raises(TableError, match="has no column 'end' that could be an annotation"):
+    with pytest.raises(TableError, match="has no column or row 'end' that could be an annotation"):
         read_table(write(text), annotations=["end"])
 
 

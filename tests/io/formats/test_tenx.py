@@ -204,3 +204,11 @@ def test_a_compressed_matrix_that_is_cut_off(tmp_path):
 def test_a_folder_cannot_be_read_in_blocks(tmp_path):
     with pytest.raises(TableError, match="cannot be read in blocks"):
         read_table(write_folder(tmp_path / "a"), in_memory=False)
+
+
+def test_a_matrix_that_does_not_fit_into_memory_is_refused(tmp_path, monkeypatch):
+    paths = write_folder(tmp_path / "a"), write_h5(tmp_path / "filtered.h5")
+    monkeypatch.setattr("mrshc.io.memory.free_memory", lambda: 8 * COUNTS.size - 1)
+    for path in paths:
+        with pytest.raises(TableError, match=r"280 bytes .* array, but 279 bytes are free\. Store"):
+            read_table(path)

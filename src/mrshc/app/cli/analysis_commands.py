@@ -4,39 +4,38 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mrshc.app.cli.option_names import option_for_parameter
-from mrshc.app.cli.shared_options import (
-    BackendOptions,
+from mrshc.app.cli.confidence_options import ConfidenceOptions
+from mrshc.app.cli.gene_options import GeneOptions
+from mrshc.app.cli.method_options import (
     ComparedSelectionOption,
-    ConfidenceOptions,
     CutOption,
-    FileArgument,
-    FormatOption,
-    GeneOptions,
-    JsonOption,
     LinkageOption,
     MethodOptions,
     MethodsOption,
     MetricOption,
     NFeaturesOption,
-    OutOption,
-    PreprocessingOptions,
-    ReadingOptions,
     RefineOption,
-    ResumeOption,
     RobustOption,
-    RunOptions,
-    parse_formats,
-    parse_keys,
-    parse_numbers_or_auto,
     sparse_method_parameters,
+)
+from mrshc.app.cli.option_names import option_for_parameter
+from mrshc.app.cli.option_values import parse_keys, parse_numbers_or_auto
+from mrshc.app.cli.picture_options import PictureOptions
+from mrshc.app.cli.preprocessing_options import PreprocessingOptions
+from mrshc.app.cli.reading_options import FileArgument, ReadingOptions
+from mrshc.app.cli.run_options import (
+    BackendOptions,
+    JsonOption,
+    OutOption,
+    ResumeOption,
+    RunOptions,
 )
 from mrshc.app.cli.signals import run_interruptibly
 from mrshc.app.cli.temporary_folder_fallback import use_temporary_folder_of
@@ -46,6 +45,7 @@ from mrshc.utils.text_cleaning import clean_text
 
 if TYPE_CHECKING:
     from mrshc.app import Plan
+    from mrshc.app.picture_writing import PictureSettings
 
 # Options that do not change the result. The command that is stored with a result omits these
 # options, so a resumed run stores the same command as an uninterrupted run.
@@ -62,10 +62,10 @@ def cluster(
     fitting: MethodOptions,
     confidence: ConfidenceOptions,
     genes: GeneOptions,
+    pictures: PictureOptions,
     running: RunOptions,
     backend_options: BackendOptions,
     out: OutOption = Path("mrshc-result"),
-    picture_format: FormatOption = None,
     json: JsonOption = False,
     resume: ResumeOption = False,
 ) -> None:
@@ -109,7 +109,7 @@ def cluster(
 
     # The output folder is checked before the table is read, since reading may take minutes.
     outputs.refuse_existing(out, overwrite=running.overwrite or resume)
-    formats = parse_formats(picture_format)
+    picture_settings = pictures.to_settings()
     parameters, procedure = complete_procedure(
         fitting.method, fitting.to_parameters() | running.to_parameters(), paper=fitting.paper
     )
@@ -141,7 +141,7 @@ def cluster(
             plan,
             out,
             output,
-            formats=formats,
+            pictures=picture_settings,
             resume=resume,
             overwrite=running.overwrite,
             epilogue=lambda: _print_other_analyses(plan, output),
@@ -155,6 +155,7 @@ def compare(
     file: FileArgument,
     reading: ReadingOptions,
     preprocessing: PreprocessingOptions,
+    pictures: PictureOptions,
     running: RunOptions,
     out: OutOption = Path("mrshc-comparison"),
     methods: MethodsOption = None,
@@ -165,7 +166,6 @@ def compare(
     selection: ComparedSelectionOption = None,
     refine: RefineOption = False,
     robust: RobustOption = False,
-    picture_format: FormatOption = None,
 ) -> None:
     """Cluster a table by several methods and compare the results.
 
@@ -188,7 +188,7 @@ def compare(
     from mrshc.report import COMPARISON_FILE
 
     outputs.refuse_existing(out, about_file=COMPARISON_FILE, overwrite=running.overwrite)
-    formats = parse_formats(picture_format)
+    picture_settings = pictures.to_settings()
     output = TerminalOutput(quiet=running.quiet)
     parameters = {
         "n_features_to_select": parse_numbers_or_auto("--n-features", n_features),
@@ -216,13 +216,16 @@ def compare(
         with output.show_status("Clustering by several methods"):
             comparison = run_interruptibly(
                 lambda: analysis.compare_methods(
-                    plan, n_clusters=n_clusters, methods=parse_keys(methods)
+                    plan,
+                    n_clusters=n_clusters,
+                    methods=parse_keys(methods),
+                    announce=output.print_phase,
                 )
             )
         with output.show_status("Drawing"):
             k = analysis.comparison_n_clusters(plan, n_clusters)
             outputs.write_comparison(
-                plan, comparison, work / "result", n_clusters=k, formats=formats
+                plan, comparison, work / "result", n_clusters=k, settings=picture_settings
             )
     # The scores are converted to the dtype object, so that missing scores can be shown as empty
     # cells.
@@ -302,7 +305,7 @@ def run_plan(
     out: Path,
     output: TerminalOutput,
     *,
-    formats: Sequence[str] | None = None,
+    pictures: PictureSettings | None = None,
     resume: bool = False,
     overwrite: bool = False,
     resumable: bool = True,
@@ -318,8 +321,8 @@ def run_plan(
         Output folder.
     output : TerminalOutput
         Object that prints sentences and progress.
-    formats : sequence of str or None, default=None
-        File formats of the pictures; None stands for the default of each picture.
+    pictures : PictureSettings or None, default=None
+        File formats and size of the pictures; None stands for the defaults of each picture.
     resume : bool, default=False
         Whether to continue an interrupted run. If `out` already contains the complete result,
         nothing is computed.
@@ -333,12 +336,14 @@ def run_plan(
     """
     from mrshc import app as analysis
     from mrshc.app import output_folder as outputs
+    from mrshc.app.picture_writing import PictureSettings
     from mrshc.utils.progress import progress_bar
 
+    settings = PictureSettings() if pictures is None else pictures
     _print_preprocessing(plan, output)
     # A script may call a finished run again with --resume. This call ends at once and without an
     # error.
-    if resume and _has_complete_result(plan, out, formats=formats, overwrite=overwrite):
+    if resume and _has_complete_result(plan, out, formats=settings.formats, overwrite=overwrite):
         output.print_sentence(f"{out} holds the complete result already.")
         return
     try:
@@ -352,13 +357,17 @@ def run_plan(
             simulations = work / outputs.SIMULATIONS if resumable else None
             confidence = run_interruptibly(
                 lambda: analysis.assess_confidence(
-                    plan, fitted, checkpoint=simulations, verbose=output.shows_progress
+                    plan,
+                    fitted,
+                    checkpoint=simulations,
+                    verbose=output.shows_progress,
+                    announce=output.print_phase,
                 )
             )
             with output.show_status("Describing clusters and features"):
                 result = run_interruptibly(lambda: analysis.describe_fit(plan, fitted, confidence))
             with progress_bar("Writing", visible=output.shows_progress) as progress:
-                outputs.write_outputs(result, work / "result", formats=formats, progress=progress)
+                outputs.write_outputs(result, work / "result", settings=settings, progress=progress)
     # The advice to resume is printed only after interruptions, lack of memory and errors of the
     # operating system. After an error in the request, the resumed run would fail again.
     except (KeyboardInterrupt, SystemExit, MemoryError, OSError):
@@ -366,7 +375,8 @@ def run_plan(
             resume_options = "--resume --overwrite" if overwrite else "--resume"
             output.print_warning(f"Finished steps are kept. Continue with {resume_options}.")
         raise
-    _print_result(result, output)
+    # The concerns of the plan were printed before the fit.
+    _print_result(result, output, known_caveats=plan.concerns)
     if output.is_quiet:
         # Without --quiet, the summary contains these findings.
         for finding in (*fitted.warnings, *analysis.confidence_warnings(result)):
@@ -391,12 +401,17 @@ def _print_other_analyses(plan: Plan, output: TerminalOutput) -> None:
         output.print_sentence(f"{sentence[0].upper()}{sentence[1:]}.")
 
 
-def _print_result(result: Any, output: TerminalOutput) -> None:
-    """Print the summary of a result, and the table of classes by clusters if it is small."""
+def _print_result(
+    result: Any, output: TerminalOutput, *, known_caveats: Collection[str] = ()
+) -> None:
+    """Print the summary of a result, and the table of classes by clusters if it is small.
+
+    Caveats in `known_caveats` are left out.
+    """
     from mrshc import app as analysis
     from mrshc.report.sentences import classes_in_clusters
 
-    for sentence in analysis.result_summary(result):
+    for sentence in analysis.result_summary(result, known_caveats=known_caveats):
         output.print_sentence(sentence)
     counts = classes_in_clusters(result)
     if counts is not None and counts.size <= _MAX_TABLE_CELLS:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mrshc.app.cli.analysis_commands import run_plan
-from mrshc.app.cli.shared_options import OutOption
+from mrshc.app.cli.run_options import OutOption
 from mrshc.app.cli.temporary_folder_fallback import use_temporary_folder_of
 from mrshc.app.cli.terminal_output import TerminalOutput
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
 
+from mrshc.app.cli.completion import load_method_keys
 from mrshc.app.cli.help_layout import (
     format_command_help,
     format_group_help,
@@ -112,9 +113,7 @@ def _list_compared_methods() -> str:
 
 def _list_all_methods() -> str:
     """Return a text with the keys of all methods that `mrshc compare` can fit."""
-    from mrshc.methods import METHODS, VARIANTS
-
-    return ", ".join(METHODS | VARIANTS)
+    return ", ".join(load_method_keys())
 
 
 def _list_table_formats() -> str:

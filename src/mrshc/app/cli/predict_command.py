@@ -9,7 +9,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from mrshc.app.cli.shared_options import ReadingOptions
+from mrshc.app.cli.reading_options import ReadingOptions
 from mrshc.app.cli.temporary_folder_fallback import use_temporary_folder_of
 from mrshc.app.cli.terminal_output import TerminalOutput
 from mrshc.errors import UserError
@@ -17,7 +17,7 @@ from mrshc.io.streams import refuse_missing_file
 
 # Options of `mrshc cluster` for reading a table that have no meaning for new samples, since neither
 # annotations nor classes are used, only few features are read, and other columns are ignored.
-_OMITTED_OPTIONS = ("samples", "truth", "in_memory", "keep_numeric")
+_OMITTED_OPTIONS = ("samples", "samples_sheet", "truth", "in_memory", "keep_numeric")
 
 
 def _reading_options() -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -11,12 +12,20 @@ import typer
 from mrshc.app.cli.temporary_folder_fallback import use_temporary_folder_of
 
 
+def _complete_name(incomplete: str) -> list[str]:
+    """Return the names of the studies of the package that begin with a text."""
+    from mrshc.study.config import CONFIGS
+
+    return sorted(path.stem for path in CONFIGS.glob(f"{glob.escape(incomplete)}*.toml"))
+
+
 def study(
     name: Annotated[
         str,
         typer.Argument(
+            autocompletion=_complete_name,
             help="Name of the study, such as table1. An unknown name is answered with a list of "
-            "all names."
+            "all names.",
         ),
     ],
     replicates: Annotated[

@@ -37,6 +37,11 @@ class TerminalOutput:
             # sentence is printed on one line, since programs may search the output.
             self._out.print(sentence, markup=False, soft_wrap=True)
 
+    def print_phase(self, sentence: str) -> None:
+        """Print a sentence on the step that begins, unless the progress of the step is shown."""
+        if not self.shows_progress:
+            self.print_sentence(sentence)
+
     def print_warning(self, sentence: str) -> None:
         """Print a warning on stderr, even if `quiet` is True."""
         self._err.print(f"mrshc: {sentence}", markup=False, highlight=False, soft_wrap=True)

@@ -57,7 +57,7 @@ class BranchSignificance:
         Other features are used for the samples below a node than for the whole tree, so the splits
         may differ.
     n_simulations : ndarray of int of shape (n_nodes,)
-        Number of simulated data sets.
+        Number of simulated data sets, of one or two tests of the node.
     labels : ndarray of int of shape (n_samples_of_tree,)
         Cluster of each sample if the tree is divided at the significant nodes, numbered from 0 in
         the order of the leaves; -1 for outlying samples that were left out above a significant

@@ -43,7 +43,7 @@ def _is_compound_file(file: InputFile) -> bool:
     return file.head.startswith(_COMPOUND_FILE)
 
 
-def read_workbook(content: Any, *, sheet: str | None) -> SheetCells:
+def read_workbook(content: Any, *, sheet: str | None, parameter: str = "sheet") -> SheetCells:
     """Return the cells of one sheet of a workbook.
 
     Parameters
@@ -52,6 +52,8 @@ def read_workbook(content: Any, *, sheet: str | None) -> SheetCells:
         The workbook.
     sheet : str or None
         Name or number of the sheet; None for the first.
+    parameter : str, default="sheet"
+        Parameter of `read_table` that names the sheet, for messages.
 
     Raises
     ------
@@ -61,7 +63,7 @@ def read_workbook(content: Any, *, sheet: str | None) -> SheetCells:
     """
     openpyxl = EXCEL.import_library("openpyxl")
     with convert_library_errors("Excel workbook"):
-        return read_sheet(content, openpyxl=openpyxl, sheet=sheet)
+        return read_sheet(content, openpyxl=openpyxl, sheet=sheet, parameter=parameter)
 
 
 def _read_stream(file: InputFile, options: ReadingOptions) -> RawTable:

@@ -17,7 +17,7 @@ from mrshc.errors import Parameter, Sentence, Setting
 from mrshc.io.formats.input_file import InputFile
 from mrshc.io.missing_marks import mark_missing_values
 from mrshc.io.numeric_annotations import refuse_numeric_annotations
-from mrshc.io.raw_table import MISSING_SPELLINGS, RawTable
+from mrshc.io.raw_table import MISSING_SPELLINGS, RawTable, set_rows_aside
 from mrshc.io.streams import FlawError, open_stream
 
 
@@ -30,7 +30,7 @@ class ReadingOptions:
     Attributes
     ----------
     annotations : collection of str
-        Titles of columns that are annotations even if they contain numbers.
+        Titles of columns or rows that are annotations even if they contain numbers.
     truth : str or None
         Title of an annotation of the samples.
     separator, decimal : str or None
@@ -41,7 +41,8 @@ class ReadingOptions:
     na_values : collection of str
         Further texts and numbers that stand for missing values.
     keep_numeric : bool
-        Whether columns of numbers are kept among the values even if they look like annotations.
+        Whether columns and rows of numbers are kept among the values even if they look like
+        annotations.
     in_memory : bool or None
         Whether the values are read into memory. If None, the values are read unless they can stay
         in the file and would take up more than half of the free memory.
@@ -200,9 +201,10 @@ def read_raw_table(path: str | os.PathLike[str], options: ReadingOptions) -> Raw
     Raises
     ------
     FlawError
-        If the format is not known, if the content has a defect, if a column that is listed in
-        `options.annotations` does not exist, if a column of numbers looks like an annotation, or if
-        `options.na_values` contains numbers and the values are to stay in the file.
+        If the format is not known, if the content has a defect, if a column or row that is listed
+        in `options.annotations` does not exist, if a column or row of numbers looks like an
+        annotation, or if `options.na_values` contains numbers and the values are to stay in the
+        file.
     TableError
         If the input cannot be opened or read.
     """
@@ -213,10 +215,11 @@ def read_raw_table(path: str | os.PathLike[str], options: ReadingOptions) -> Raw
     else:
         with open_stream(path) as stream:
             known, table = _read_stream(InputFile.from_stream(stream), options)
+    set_rows_aside(table, options.annotation_names - {*table.row_annotations})
     titles = {*table.row_annotations, *table.column_annotations}
-    # If a misspelt title were ignored, the column would remain a feature.
+    # If a misspelt title were ignored, the column or the row would remain a feature.
     if absent := sorted(set(options.annotations) - titles):
-        raise FlawError(f"has no column {absent[0]!r} that could be an annotation")
+        raise FlawError(f"has no column or row {absent[0]!r} that could be an annotation")
     mark_missing_values(table, options.na_values)
     if not options.keep_numeric:
         refuse_numeric_annotations(table)

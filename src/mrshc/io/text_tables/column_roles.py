@@ -102,6 +102,8 @@ class ColumnLayout:
         Whether the first column contains the names of the rows.
     annotation_columns, numeric_columns : list of int
         Positions of the annotation columns and of the columns of values, counted from 0.
+    annotation_rows : frozenset of str
+        Names of rows that are annotations of the columns; empty if the rows have no names.
     separator, decimal : str
         Separator of the cells and decimal mark of the text.
     missing : frozenset of str
@@ -113,6 +115,7 @@ class ColumnLayout:
     has_row_names: bool
     annotation_columns: list[int]
     numeric_columns: list[int]
+    annotation_rows: frozenset[str]
     separator: str
     decimal: str
     missing: frozenset[str]
@@ -140,7 +143,8 @@ def detect_layout(
     dialect : Dialect
         The separator and the decimal mark.
     annotations : collection of str
-        Titles of columns that are annotations even if they contain numbers.
+        Titles of columns that are annotations even if they contain numbers. If there is no column
+        with a title, a row with this title is an annotation.
 
     Raises
     ------
@@ -152,7 +156,10 @@ def detect_layout(
     complete = [cells[: len(columns)] for _, cells in inspected if len(cells) == n_cells]
     if not complete:
         raise row_length_error(inspected[0], n_cells)
-    by_column = list(zip(*complete, strict=True))
+    # Rows that are annotations may contain text, so they do not count for the kinds of the columns.
+    rows_aside = frozenset(annotations) - {*columns}
+    of_values = [cells for cells in complete if cells[0].strip() not in rows_aside]
+    by_column = list(zip(*(of_values or complete), strict=True))
     kinds = [_detect_kind(cells, dialect) for cells in by_column]
     has_row_names = columns[0] not in annotations and _has_row_names(columns, kinds, by_column[0])
     others = range(1 if has_row_names else 0, len(columns))
@@ -177,6 +184,7 @@ def detect_layout(
         has_row_names=has_row_names,
         annotation_columns=annotation_columns,
         numeric_columns=numeric,
+        annotation_rows=rows_aside if has_row_names else frozenset(),
         separator=dialect.separator,
         decimal=dialect.decimal,
         missing=dialect.missing,

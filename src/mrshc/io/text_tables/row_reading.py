@@ -5,11 +5,13 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mrshc.io.raw_table import is_missing, parse_number
+from mrshc.errors import Parameter, Sentence
+from mrshc.io.raw_table import add_annotation_row, is_missing, parse_number
 from mrshc.io.streams import FlawError
 from mrshc.io.text_tables.column_roles import ColumnLayout
 from mrshc.io.text_tables.lines import LineReader, Row, row_length_error
@@ -43,6 +45,8 @@ class RowReader:
         Names of the rows that were read; empty if the rows have no names.
     annotations : list of list of str
         Annotations of the rows that were read, with one list for each annotation column.
+    column_annotations : dict of str to list of str
+        Cells of the rows that are annotations of the columns, by title.
     """
 
     def __init__(self, layout: ColumnLayout) -> None:
@@ -50,6 +54,7 @@ class RowReader:
         self._parts: list[NDArray[np.float64]] = []  # each of shape (n_rows, n_columns)
         self.names: list[str] = []
         self.annotations: list[list[str]] = [[] for _ in layout.annotation_columns]
+        self.column_annotations: dict[str, list[str]] = {}
 
     def pop_values(self) -> NDArray[np.float64]:
         """Return the numbers of all rows as an array, and delete the stored parts.
@@ -115,6 +120,7 @@ class RowReader:
         import pandas as pd  # imported here so that help texts, which list formats, load fast
 
         layout = self._layout
+        annotation_rows, block = self._split_annotation_rows(block)
         is_exact = tuple(map(int, pd.__version__.split(".")[:2])) >= _EXACT_PANDAS_VERSION
         try:
             frame = pd.read_csv(
@@ -136,7 +142,24 @@ class RowReader:
             return False
         self._parts.append(frame.to_numpy())
         self._read_texts(block)
+        for cells in annotation_rows:
+            self._store_annotation_row(cells)
         return True
+
+    def _split_annotation_rows(self, block: list[str]) -> tuple[list[list[str]], list[str]]:
+        """Return the cells of the annotation rows in a block, and the other lines of the block."""
+        separator, names = self._layout.separator, self._layout.annotation_rows
+        if not names:
+            return [], block
+        is_annotation = [_unquote(line.partition(separator)[0]) in names for line in block]
+        lines = [line.rstrip("\r\n") for line in compress(block, is_annotation)]
+        rows = [[_unquote(cell) for cell in line.split(separator)] for line in lines]
+        return rows, [line for line, aside in zip(block, is_annotation, strict=True) if not aside]
+
+    def _store_annotation_row(self, cells: list[str]) -> None:
+        """Store a row that is an annotation of the columns."""
+        values = [cell.strip() for cell in self._layout.select_numeric_cells(cells)]
+        add_annotation_row(self.column_annotations, cells[0].strip(), values)
 
     def _read_texts(self, block: list[str]) -> None:
         """Store the names and annotations of regular rows."""
@@ -159,6 +182,9 @@ class RowReader:
             cells = row[1]
             if len(cells) != layout.n_cells:
                 raise row_length_error(row, layout.n_cells)
+            if cells[0].strip() in layout.annotation_rows:
+                self._store_annotation_row(cells)
+                continue
             if layout.has_row_names:
                 self.names.append(cells[0].strip())
             for column, j in zip(self.annotations, layout.annotation_columns, strict=True):
@@ -225,7 +251,15 @@ def _not_a_number_error(row: Row, layout: ColumnLayout, j: int) -> FlawError:
     row_name = f", row {cells[0]!r}" if layout.has_row_names else ""
     column = repr(layout.columns[j]) if layout.columns[j] else f"number {j + 1}"
     return FlawError(
-        f"holds the text {cells[j].strip()[:_MAX_SHOWN_CHARACTERS]!r} where a number should be: "
-        f"line {line}{row_name}, column {column}. Correct that cell, or declare the column an "
-        "annotation"
+        Sentence(
+            "holds the text {text!r} where a number should be: line {line}{row_name}, column "
+            "{column}. Correct that cell, or name the {kinds} with {annotations} if it is an "
+            "annotation of the samples",
+            text=cells[j].strip()[:_MAX_SHOWN_CHARACTERS],
+            line=line,
+            row_name=row_name,
+            column=column,
+            kinds="row or the column" if layout.has_row_names else "column",
+            annotations=Parameter("annotations"),
+        )
     )

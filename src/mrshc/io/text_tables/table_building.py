@@ -21,6 +21,8 @@ def build_raw_table(values: NDArray[np.float64], body: RowReader, layout: Column
         row_names=body.names if layout.has_row_names else None,
         column_names=[layout.columns[j] for j in layout.numeric_columns],
         row_annotations=dict(zip(titles, body.annotations, strict=True)),
+        column_annotations=body.column_annotations,
+        annotation_rows=list(body.column_annotations),
         decimal=layout.decimal,
     )
     # Whether the names are class labels can be decided only after all rows have been read: if the

@@ -1,10 +1,14 @@
-"""The option --format determines the files of the pictures."""
+"""The options --format and --figure-size determine the files of the pictures and their size."""
+
+from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from mrshc.app import output_folder
+from mrshc.app.cli.picture_options import PictureOptions
+from mrshc.errors import UserError
 from mrshc.plotting.result_pictures import PICTURES
 
 OPTIONS = ("--method", "hmv", "--n-features", "3", "--n-clusters", "2", "--quiet")
@@ -63,12 +67,35 @@ def test_other_formats_are_refused_before_anything_is_read(main, tmp_path, text)
         assert not out.exists()
 
 
-@pytest.mark.slow
-def test_a_comparison_has_its_picture_in_the_formats(main, table, tmp_path):
+def size_of(svg):
+    """Return the width and the height of an SVG file in inches."""
+    root = ElementTree.parse(svg).getroot()
+    return tuple(float(root.get(side).removesuffix("pt")) / 72 for side in ("width", "height"))
+
+
+def test_pictures_have_the_size_that_was_chosen(main, drawn, table, tmp_path):
+    drawn("dendrogram")
+    drawn("markers")
     out = tmp_path / "out"
-    options = ("--methods", "hc,cosa", "--quiet")
-    assert main("compare", table, "--out", out, *options, "--format", "pdf")[0] == 0
-    assert pictures(out) == {"dendrograms.pdf"}
+    options = ("--format", "svg", "--figure-size", "6.5X4")
+    assert main("cluster", table, "--out", out, *OPTIONS, *options) == (0, "", "")
+    assert size_of(out / "dendrogram.svg") == (6.5, 4)
+    assert size_of(out / "markers.svg") != (6.5, 4), "its size follows from its panels"
+
+
+@pytest.mark.parametrize("text", ["7", "7x", "x5", "7x5x3", "0.5x4", "7x101", "nanx4", "a4", ""])
+def test_other_sizes_are_refused(text):
+    with pytest.raises(UserError, match=f"--figure-size must be a width and .* got {text!r}"):
+        PictureOptions(figure_size=text).to_settings()
+
+
+@pytest.mark.slow
+def test_a_comparison_has_its_picture_in_the_formats_and_the_size(main, table, tmp_path):
+    out = tmp_path / "out"
+    options = ("--methods", "hc,cosa", "--quiet", "--figure-size", "5x6")
+    assert main("compare", table, "--out", out, *options, "--format", "svg")[0] == 0
+    assert pictures(out) == {"dendrograms.svg"}
+    assert size_of(out / "dendrograms.svg") == (5, 6)
 
 
 def test_files_in_every_format_are_known_as_outputs():

@@ -1,0 +1,68 @@
+"""Draw pictures and write them to files, in the formats and in the size that the user chose."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mrshc import plotting
+
+# Beginning of the message with which matplotlib warns that a figure is too small for its text.
+_TOO_SMALL = "constrained_layout not applied"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PictureSettings:
+    """File formats and size of the pictures of a run.
+
+    Attributes
+    ----------
+    formats : tuple of str or None, default=None
+        File formats, out of `PICTURE_FORMATS`; None stands for those of each picture.
+    size : (float, float) or None, default=None
+        Width and height in inches; None stands for sizes that depend on the content. Pictures with
+        one panel for each cluster or component always have the size that their panels need.
+    """
+
+    formats: tuple[str, ...] | None = None
+    size: tuple[float, float] | None = None
+
+
+class SmallFigureWarning(UserWarning):
+    """Issued if the size that the user chose leaves too little space for the text of pictures."""
+
+
+def draw_and_write(draw: Callable[[], Any], paths: Iterable[Path]) -> bool:
+    """Draw a picture, write it to files, and return whether it has enough space for its text.
+
+    Parameters
+    ----------
+    draw : callable
+        Function that returns axes or a figure.
+    paths : iterable of Path
+        The files. The suffix of each determines its format.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        drawn = draw()
+        for path in paths:
+            plotting.write_picture(drawn, path)
+    too_small = [w for w in caught if str(w.message).startswith(_TOO_SMALL)]
+    for warning in caught:
+        if warning not in too_small:
+            warnings.warn_explicit(
+                warning.message, warning.category, warning.filename, warning.lineno
+            )
+    return not too_small
+
+
+def warn_of_small_figures(names: list[str], size: tuple[float, float] | None) -> None:
+    """Issue a warning if there are pictures with too little space; `names` are their names."""
+    if not names:
+        return
+    figures = "Figures" if size is None else f"Figures of {size[0]:g} by {size[1]:g} inches"
+    message = f"{figures} are too small for the text of: {', '.join(names)}. Choose a larger size."
+    warnings.warn(message, SmallFigureWarning, stacklevel=2)
