@@ -6,6 +6,7 @@ import numpy as np
 
 from mrshc.app.plan import Plan
 from mrshc.comparison import Comparison
+from mrshc.errors import Sentence
 from mrshc.io.result import Result, outlier_message
 from mrshc.io.table import missing_values_message
 from mrshc.metrics import CER_DEFINITION
@@ -20,10 +21,10 @@ from mrshc.report.sentences import (
     silhouette_sentence,
     start_set_text,
     support_verdict,
-    top_features_sentence,
     tree_features_sentence,
     verdict_sentence,
 )
+from mrshc.report.top_features import top_features_sentence
 
 # Maximum number of features named in one sentence. A longer list is hard to read on a terminal, and
 # features.csv contains all names. The value is not tuned: it does not affect results.
@@ -134,7 +135,8 @@ def result_summary(result: Result) -> list[str]:
             f"are classes: classification error rate {scores['cer_at_n_classes']:.3f}, adjusted "
             f"Rand index {scores['ari_at_n_classes']:.3f}."
         )
-    sentences += [f"Note: {concern}" for concern in caveats(result)]
+    # A sentence that mentions a parameter stays one, so that the command line can name its option.
+    sentences += [Sentence("Note: {concern}", concern=concern) for concern in caveats(result)]
     return [text for text in sentences if text is not None]
 
 

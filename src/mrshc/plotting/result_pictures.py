@@ -218,7 +218,7 @@ def _draw_silhouettes(result: Any) -> Any:
 
 def _draw_markers(result: Any) -> Any:
     title = f"{_with_note(_MARKERS_TITLE, clusters_note(result))}\n{MARKERS_CAVEAT}"
-    return markers(result.markers, result.n_clusters_, title=title)
+    return markers(result, title=title)
 
 
 def _draw_consensus(result: Any) -> Any:
@@ -233,11 +233,7 @@ def _draw_consensus(result: Any) -> Any:
 
 
 def _draw_loadings(result: Any) -> Any:
-    return loadings(
-        result.loadings.to_numpy().T,
-        list(result.features.index),
-        title=_loadings_title(result),
-    )
+    return loadings(result, title=_loadings_title(result))
 
 
 register(
