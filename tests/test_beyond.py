@@ -459,13 +459,13 @@ COLUMNS = {
     "n_inside": "i",
     "n_outside": "i",
     "feature": "i",
-    "name": "O",
     "selected": "b",
     "mean_inside": "f",
     "mean_outside": "f",
     "effect_size": "f",
     "p_value": "f",
     "q_value": "f",
+    "direction": "O",
 }
 
 
@@ -548,10 +548,25 @@ def test_a_single_cluster_has_no_markers_but_the_columns():
 
 def test_names_of_features_come_with_their_markers():
     frame = pd.DataFrame(SMALL, columns=[f"gene {j}" for j in range(30)])
-    table = quick(n_clusters=3).fit(frame).markers(frame)
-    assert table.name.tolist() == [f"gene {j}" for j in table.feature]
-    plain = quick(n_clusters=3).fit(SMALL).markers(SMALL)
-    assert plain.name.tolist() == plain.feature.astype(str).tolist()
+    model = HighVarianceHC(10, n_clusters=3, linkage="ward")
+    plain = model.fit(SMALL).markers(SMALL)
+    expected = plain.assign(feature=[f"gene {j}" for j in plain.feature])
+    pd.testing.assert_frame_equal(model.fit(frame).markers(frame), expected)
+    # Entrez identifiers are numbers, which scikit-learn does not store.
+    numbers = frame.set_axis(np.arange(100, 130), axis=1)
+    found = model.fit(numbers).markers(numbers)
+    assert found.feature.tolist() == (plain.feature + 100).tolist()
+    empty = model.set_params(n_clusters=1).fit(frame).markers(frame)
+    pd.testing.assert_series_equal(empty.dtypes, expected.dtypes)
+
+
+def test_the_direction_of_a_marker_is_the_sign_of_its_difference():
+    table = HighVarianceHC(10, n_clusters=3).fit(SMALL).markers(SMALL, alpha=1.0)
+    assert set(table.direction) == {"up", "down"}
+    np.testing.assert_array_equal(table.direction == "up", table.effect_size > 0)
+    X = np.column_stack([SMALL, np.zeros(60)])
+    constant = HighVarianceHC(10, n_clusters=3).fit(X).markers(X, alpha=1.0).query("feature == 30")
+    assert set(constant.direction) == {"none"}
 
 
 def test_every_sample_may_be_a_cluster_of_its_own():

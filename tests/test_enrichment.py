@@ -20,7 +20,7 @@ def markers_of(rows):
         {
             "contrast": "cluster",
             "inside": [str(k) for k in inside],
-            "name": names,
+            "feature": names,
             "mean_inside": difference,
             "mean_outside": 0.0,
         }
@@ -76,7 +76,7 @@ def test_values_are_those_of_scipy_for_markers_of_an_estimator():
     for cluster, direction in keys:
         own = of_clusters[of_clusters.inside == str(cluster)]
         sign = 1 if direction == "up" else -1
-        found = set(own[np.sign(own.effect_size) == sign].name)
+        found = set(own[np.sign(own.effect_size) == sign].feature.astype(str))
         rows = table[(table.cluster == cluster) & (table.direction == direction)]
         counts = {name: len(found & set(genes)) for name, genes in sets.items()}
         expected = pd.Series(

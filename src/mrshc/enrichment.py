@@ -136,7 +136,7 @@ def gene_set_enrichment(
     >>> import pandas as pd
     >>> from mrshc import gene_set_enrichment
     >>> markers = pd.DataFrame({
-    ...     "contrast": "cluster", "inside": "0", "name": ["MYC", "E2F1", "CDKN1A"],
+    ...     "contrast": "cluster", "inside": "0", "feature": ["MYC", "E2F1", "CDKN1A"],
     ...     "mean_inside": [3.0, 2.0, 0.0], "mean_outside": [1.0, 1.0, 2.0],
     ... })
     >>> tested = ["MYC", "E2F1", "CDKN1A", "ACTB", "GAPDH", "TP53"]
@@ -295,8 +295,7 @@ def _marker_lists(
 
     Raise ParameterError if a column is missing, or if a marker was not among the tested features.
     """
-    name = "name" if "name" in markers else "feature"
-    needed = ("contrast", "inside", "mean_inside", "mean_outside", name)
+    needed = ("contrast", "inside", "mean_inside", "mean_outside", "feature")
     if missing := [title for title in needed if title not in markers]:
         raise ParameterError(
             "{markers} must have the column {value!r}, as the table of markers of an estimator.",
@@ -304,7 +303,7 @@ def _marker_lists(
             value=missing[0],
         )
     of_clusters = markers[markers["contrast"] == "cluster"]
-    if unknown := [n for n in map(str, of_clusters[name]) if n not in tested.by_feature]:
+    if unknown := [n for n in map(str, of_clusters["feature"]) if n not in tested.by_feature]:
         raise ParameterError(
             "{universe} must have all features that were tested, but the marker {value!r} is not "
             "in it. Pass the names of all features of the fit.",
@@ -314,7 +313,7 @@ def _marker_lists(
     difference = (of_clusters["mean_inside"] - of_clusters["mean_outside"]).to_numpy(dtype=float)
     lists: dict[tuple[int, str], set[str]] = {}
     for feature, inside, sign in zip(
-        of_clusters[name], of_clusters["inside"], np.sign(difference), strict=True
+        of_clusters["feature"], of_clusters["inside"], np.sign(difference), strict=True
     ):
         gene = tested.by_feature[str(feature)]
         # A marker may have equal means in both groups; then it has no direction.

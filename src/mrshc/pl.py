@@ -24,7 +24,7 @@ def dendrogram(
     adata: Any,
     key: str = "mrshc",
     *,
-    annotations: str | Sequence[str] | None = None,
+    annotations: str | Sequence[str] | pd.DataFrame | pd.Series | None = None,
     **options: Any,
 ) -> Any:
     """Draw the tree of the clustered samples, or of the clustered groups of cells.
@@ -35,8 +35,10 @@ def dendrogram(
         The data, clustered by :func:`mrshc.tl.cluster`.
     key : str, default="mrshc"
         The name `key_added` of the clustering.
-    annotations : str, sequence of str or None, default=None
-        Columns of `adata.obs` that are drawn as colour bars below the tree.
+    annotations : str, sequence of str, DataFrame, Series or None, default=None
+        Columns of `adata.obs` that are drawn as colour bars below the tree. A DataFrame or a Series
+        contains other annotations, which are matched by its index to the names of the samples or
+        groups.
     **options
         Options of :func:`mrshc.plotting.dendrogram`.
 
@@ -60,7 +62,7 @@ def heatmap(
     key: str = "mrshc",
     *,
     layer: str | None = None,
-    annotations: str | Sequence[str] | None = None,
+    annotations: str | Sequence[str] | pd.DataFrame | pd.Series | None = None,
     **options: Any,
 ) -> Any:
     """Draw a heat map of the selected features, with samples in the order of their tree.
@@ -74,8 +76,9 @@ def heatmap(
     layer : str or None, default=None
         Layer with the values to draw; None for `adata.X`. For groups of cells, their means are
         drawn.
-    annotations : str, sequence of str or None, default=None
-        Columns of `adata.obs` that are drawn as colour bars above the heat map.
+    annotations : str, sequence of str, DataFrame, Series or None, default=None
+        Columns of `adata.obs` that are drawn as colour bars above the heat map, or other
+        annotations, as in :func:`dendrogram`.
     **options
         Options of :func:`mrshc.plotting.heatmap`.
 
@@ -128,9 +131,14 @@ def loadings(adata: Any, key: str = "mrshc", **options: Any) -> Any:
 
 
 def _annotations(
-    model: StoredClustering, adata: Any, columns: str | Sequence[str] | None
-) -> pd.DataFrame | None:
-    """Return the annotations of the clustered samples; None if no columns are given."""
-    if columns is None:
-        return None
+    model: StoredClustering,
+    adata: Any,
+    columns: str | Sequence[str] | pd.DataFrame | pd.Series | None,
+) -> pd.DataFrame | pd.Series | None:
+    """Return the annotations of the clustered samples; None if there are none.
+
+    `columns` are names of columns of `adata.obs`, or annotations, which are returned unchanged.
+    """
+    if columns is None or isinstance(columns, pd.DataFrame | pd.Series):
+        return columns
     return model.annotations(adata, [columns] if isinstance(columns, str) else list(columns))

@@ -59,7 +59,9 @@ def cluster(
     Returns
     -------
     MrSHC
-        The fitted estimator.
+        The fitted estimator. Its `labels_` and its method `predict` count clusters from 0, whereas
+        `adata.obs` names them "1", "2", ... as the files of the command line do: label 0 is the
+        cluster "1".
 
     Raises
     ------
@@ -84,7 +86,8 @@ def cluster(
     The following fields are set, for the default of `key_added`:
 
     - `adata.obs["mrshc"]` : cluster of each observation, a categorical annotation with the
-      categories "1", "2", ... in the order of the leaves of the tree, from left to right.
+      categories "1", "2", ... (text) in the order of the leaves of the tree, from left to right.
+      They are `labels_ + 1` of the estimator.
     - `adata.var["mrshc_selected"]` : whether the tree is built on the feature.
     - `adata.var["mrshc_loading"]` : largest absolute loading of the feature over all components.
     - `adata.var["mrshc_qvalue"]` : q-value of the feature, only with selection by association or

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,10 +11,14 @@ import pytest
 from damaged_results import check_refused, edit, put
 from mrshc import gene_set_enrichment
 from mrshc.app import GeneSettings, fit, make_plan
-from mrshc.app.output_folder import output_file_names, write_outputs
+from mrshc.app.cli.analysis_commands import _print_result
+from mrshc.app.cli.terminal_output import TerminalOutput
+from mrshc.app.output_folder import output_file_names, refuse_incomplete, write_outputs
 from mrshc.datasets import make_simulation_1
 from mrshc.errors import UserError
 from mrshc.io import GeneSets, Table, load_result
+from mrshc.plotting import heatmap, loadings, markers
+from mrshc.report.top_features import top_features_sentence
 from mrshc.utils.text_cleaning import clean_text
 
 P = 200
@@ -165,6 +170,87 @@ def test_ranked_lists_have_features_if_no_column_of_genes_is_given(tmp_path, dra
     assert not (tmp_path / "gene_sets.csv").exists()
     single = run(GeneSettings(sets=SETS, column="symbol", min_size=2), n_clusters=1)
     assert single.gene_sets.empty
+
+
+def names_on(axes):
+    return {tick.get_text() for tick in axes.get_yticklabels()}
+
+
+def test_pictures_and_sentences_name_genes(result):
+    # Every gene has two probes, so their names tell them apart.
+    assert result.feature_labels["p6"] == "GENE3 (p6)"
+    assert result.feature_labels[PROBES[-1]] == PROBES[-1]
+    selected = set(result.feature_labels[result.selected.columns])
+    assert names_on(heatmap(result).axes[0]) == selected
+    assert names_on(heatmap(result, feature_names=result.selected.columns).axes[0]) == set(
+        result.selected.columns
+    )
+    own = result.markers.query("contrast == 'cluster'")["feature"]
+    shown = set.union(*map(names_on, markers(result, top=3).axes))
+    assert shown <= set(result.feature_labels[own])
+    first = result.feature_labels[result.features.index[0]]
+    assert f"between the clusters: {first}, " in top_features_sentence(result)
+    symbols = [f"S{j}" for j in range(P - 1)] + ["p0"]
+    single = run(GeneSettings(column="symbol"), data=table(symbol=symbols)).feature_labels
+    assert single[["p0", "p1", PROBES[-1]]].tolist() == ["S0", "S1", "p0"]
+
+
+def test_loadings_name_genes():
+    found = fit(
+        make_plan(
+            table(),
+            method="shc",
+            parameters={"n_features_to_select": 5, "n_clusters": 3},
+            genes=GeneSettings(column="symbol"),
+        )
+    )
+    (ax,) = loadings(found).axes
+    assert names_on(ax) == set(found.feature_labels[found.selected.columns])
+    (ax,) = loadings(found, found.features.index).axes
+    assert names_on(ax) == set(found.selected.columns)
+
+
+@pytest.fixture(scope="module")
+def with_small_cluster():
+    """Return a result with a cluster of one sample, the first."""
+    data = table()
+    data.X[0, :100] += 30
+    return run(ALL, data=data, n_clusters=4)
+
+
+def test_clusters_of_one_or_two_samples_have_no_ranked_list(with_small_cluster, tmp_path, drawn):  # noqa: ARG001
+    sizes = with_small_cluster.about["cluster_sizes"]
+    assert sorted(sizes)[:2] == [1, 7]
+    write_outputs(with_small_cluster, tmp_path)
+    expected = {f"markers_cluster_{k}.rnk" for k, size in enumerate(sizes, start=1) if size > 1}
+    assert {path.name for path in tmp_path.glob("*.rnk")} == expected
+    refuse_incomplete(tmp_path)
+    assert f"score_cluster_{1 + sizes.index(1)}" in load_result(tmp_path).features
+    tiny = run(n_clusters=24)
+    assert tiny.ranked_clusters == [*range(1, 25)]
+
+
+def test_samples_of_small_clusters_are_named_with_the_option_against_outliers(
+    with_small_cluster, capsys
+):
+    name = with_small_cluster.samples.index[0]
+    (sentence,) = with_small_cluster.caveats
+    assert sentence == (
+        f"Sample {name} is in a cluster of fewer than 3 samples and may be outlying; the method "
+        "mrshc with robust=True sets outlying samples apart."
+    )
+    _print_result(with_small_cluster, TerminalOutput())
+    assert "outlying; the method mrshc with --robust sets" in capsys.readouterr().out
+    about = with_small_cluster.about
+    mrshc = replace(with_small_cluster, about=about | {"method": "mrshc"})
+    assert mrshc.caveats[0].endswith("may be outlying; robust=True sets outlying samples apart.")
+    robust = replace(with_small_cluster, about=about | {"parameters": {"robust": True}})
+    assert robust.caveats[0].endswith(" of fewer than 3 samples and may be outlying.")
+    sentence = run(n_clusters=24).caveats[0]
+    assert sentence.startswith(
+        "Samples C1.1, C1.2, C1.3, C1.4, C1.5 and 19 more are in clusters of"
+    )
+    assert run(n_clusters=1).caveats == []
 
 
 def test_the_heat_map_for_treeview_has_the_descriptions(folder):

@@ -52,6 +52,15 @@ def test_a_table_is_written(main, made, new, tmp_path):
     assert (table["distance"] < table["second_distance"]).all()
 
 
+def test_clusters_have_the_names_of_the_file_of_clusters(main, made, tmp_path):
+    """Samples of the fit, in two groups that are far apart, are assigned to their own clusters."""
+    assert main("predict", made, made.parent / "old.csv", "--out", tmp_path / "a.csv")[0] == 0
+    assigned = pd.read_csv(tmp_path / "a.csv", index_col="sample")["cluster"]
+    pd.testing.assert_series_equal(
+        assigned, pd.read_csv(made / "clusters.csv", index_col="sample")["cluster"]
+    )
+
+
 def test_counts_are_normalised_in_a_process_of_its_own(tmp_path):
     from command_line import mrshc
 

@@ -223,7 +223,7 @@ def test_names_of_samples_and_features_are_kept():
     assert model.get_feature_names_out().tolist() == [
         f"xg{j}" for j in model.get_support(indices=True)
     ]
-    assert set(model.markers(frame).name) <= set(frame.columns)
+    assert set(model.markers(frame).feature) <= set(frame.columns)
 
 
 def test_an_interrupted_search_is_continued(tmp_path):

@@ -35,6 +35,19 @@ def written(figure, folder):
     return (folder / "picture.png").read_bytes()
 
 
+def test_a_series_is_matched_by_its_index_in_every_plot_of_annotations(tmp_path):
+    model, series = fitted(NAMED), SHUFFLED["class"]
+    expected = colours(dendrogram(model, annotations=CLASSES))
+    assert colours(dendrogram(model, annotations=series)) == expected
+    assert colours(dendrograms({"it": model}, annotations=series).axes[0]) == expected
+    loci = pd.DataFrame({"locus": ["u", "v"]}, index=["g", "f"])
+    pictures = [
+        written(heatmap(model, NAMED, annotations=a, feature_annotations=b), tmp_path)
+        for a, b in ((CLASSES, loci), (series, loci["locus"].iloc[::-1]))
+    ]
+    assert pictures[0] == pictures[1]
+
+
 def test_annotations_are_matched_to_the_names_shown_if_the_fit_had_none():
     model = fitted(VALUES)
     expected = colours(dendrogram(model, annotations=CLASSES, names="wxyz"))

@@ -121,10 +121,15 @@ def test_annotations_of_the_wrong_length_are_refused():
         annotation_bars({"sex": "fmf"}, 3)
 
 
-@pytest.mark.parametrize("wrong", [pd.Series(["a", "b"]), ["a", "b"]])
-def test_annotations_need_names(wrong):
-    with pytest.raises(TypeError, match="must be a mapping or a DataFrame"):
-        annotation_bars(wrong, 2)
+def test_a_series_is_a_single_annotation():
+    series = pd.Series(["a", "b"])
+    assert annotation_bars(series.rename("class"), 2) == annotation_bars({"class": series}, 2)
+    assert [bar.name for bar in annotation_bars(series, 2)] == ["annotation"]
+
+
+def test_annotations_need_names():
+    with pytest.raises(TypeError, match="must be a mapping, a DataFrame or a Series"):
+        annotation_bars(["a", "b"], 2)
 
 
 def test_no_annotations_make_no_bars():

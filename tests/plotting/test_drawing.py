@@ -76,7 +76,7 @@ def test_bars_under_the_leaves_have_the_colours_of_their_levels():
     expected = annotation_bars(annotations, 20)
     assert bars_of(ax) == [[bar.colours[i] for i in ORDER] for bar in expected]
     assert MISSING_COLOUR in bars_of(ax)[1]
-    assert [tick.get_text() for tick in ax.get_yticklabels(minor=True)] == ["true class", "stage"]
+    assert [text.get_text() for text in ax.texts] == ["true class", "stage"]
     assert words_of(ax.get_legend()) == [
         "true class",
         *(f"class {k}" for k in range(4)),
@@ -95,6 +95,19 @@ def test_bars_lie_below_the_leaves_and_the_scale_of_heights_above():
     assert 0 > tops[0] > lows[0] > tops[1] > lows[1] > ax.get_ylim()[0]
     assert ax.get_yticks().min() >= 0
     assert ax.spines["left"].get_bounds()[0] == 0
+
+
+def test_the_label_of_the_scale_stays_near_it_and_in_its_middle_if_bars_have_long_names():
+    bars = {"an annotation of a long name": CLASSES, "b": CLASSES}
+    ax = dendrogram(MODEL, annotations=bars)
+    plain = dendrogram(MODEL)
+    gaps = []
+    for one in (ax, plain):
+        (label,) = boxes_of(one.figure, [one.yaxis.label])
+        gaps.append(one.get_window_extent().x0 - label.x1)
+        low, high = one.transData.transform([(0, 0), (0, MODEL.distances_[-1])])[:, 1]
+        assert (label.y0 + label.y1) / 2 == pytest.approx((low + high) / 2, abs=1)
+    assert gaps[0] == pytest.approx(gaps[1], abs=1)
 
 
 @pytest.mark.parametrize(
@@ -161,8 +174,7 @@ def test_outlying_samples_are_marked_and_explained():
         "outlying",
         "excluded from the fit,\nadded to the tree last",
     ]
-    names = [tick.get_text() for tick in ax.get_yticklabels(minor=True)]
-    assert names == ["outlying", "class"]
+    assert [text.get_text() for text in ax.texts] == ["outlying", "class"]
     assert {tick.get_color() for tick in ax.get_xticklabels()} == {PALETTE[0]}, "of the class"
 
 
@@ -217,7 +229,7 @@ def test_names_are_shown_as_they_are(tmp_path):
         annotations={"$y_1$": ["$z$"] * 7},
         title="of $10 and $20",
     )
-    texts = [*ax.get_xticklabels(), *ax.get_yticklabels(minor=True), ax.title, ax._left_title]
+    texts = [*ax.get_xticklabels(), *ax.texts, ax.title, ax._left_title]
     texts += ax.get_legend().get_texts()
     shown = {text.get_text() for text in texts if not text.get_parse_math()}
     assert {*names, "$y_1$", "$z$", "of $10 and $20"} <= shown
@@ -498,14 +510,11 @@ def test_numbers_of_many_tests_do_not_overlap(n, n_tests):
     assert not overlaps(boxes)
 
 
-def test_legend_of_a_tree_without_tests():
-    ax = gap_tests(model_with_tests(n_tests=0))
-    assert "no node was tested" in words_of(ax.get_legend())
-
-
 def test_a_model_without_tests_is_refused():
     with pytest.raises(ValueError, match="gap_tests needs a model with split_tests_"):
         gap_tests(MODEL)
+    with pytest.raises(ValueError, match=r"no node of this model was tested: with selection='as"):
+        gap_tests(model_with_tests(n_tests=0))
 
 
 # Several trees.
@@ -515,6 +524,45 @@ def test_models_without_a_tree_are_left_out_of_a_figure_of_several_trees():
     models = {"tree": MODEL, "k-means": KMeans(2).fit(DATA.X), "again": MODEL}
     figure = dendrograms(models, titles=["one", "two"])
     assert [ax.get_title(loc="left") for ax in figure.axes] == ["one", "two"]
+
+
+def branch_colours(ax):
+    (forks,) = (c for c in ax.collections if isinstance(c, LineCollection))
+    return [to_hex(colour).upper() for colour in forks.get_colors()]
+
+
+def test_several_trees_have_the_colours_of_the_clusters_at_the_cut():
+    models = {"none": MODEL, "three": random_model(20, k=3)}
+    figure = dendrograms(models, cut=4, annotations={"class": CLASSES})
+    for ax, model in zip(figure.axes, models.values(), strict=True):
+        cut = SimpleNamespace(linkage_matrix_=model.linkage_matrix_, labels_=model.cut(4))
+        assert branch_colours(ax) == branch_colours(dendrogram(cut))
+        assert ax.get_legend() is None
+    assert words_of(figure.legends[0])[5:] == [
+        "clusters of each tree,\nfrom left to right",
+        *(f"cluster {k}" for k in range(1, 5)),
+    ]
+
+
+def test_without_a_cut_several_trees_have_the_colours_of_their_own_clusters():
+    figure = dendrograms({"none": MODEL, "two": random_model(20, k=2), "o": with_outliers(3)})
+    assert set(branch_colours(figure.axes[0])) == {NEUTRAL_COLOUR}
+    assert {NEUTRAL_COLOUR, *CLUSTER_PALETTE[:2]} == set(branch_colours(figure.axes[1]))
+    assert words_of(figure.legends[0])[0] == "outlying"
+    assert words_of(figure.legends[0])[-1] == "cluster 3"
+    assert not dendrograms({"none": MODEL}).legends
+    with pytest.raises(ValueError, match="cut must be a whole number in"):
+        dendrograms({"none": MODEL}, cut=21)
+
+
+@pytest.mark.parametrize(("n", "fits"), [(62, True), (200, False)])
+def test_names_of_several_trees_are_written_if_they_fit(n, fits):
+    names = [f"sample of a long name {i}" for i in range(n)]
+    figure = dendrograms({"it": random_model(n)}, names=names)
+    boxes = boxes_of(figure, figure.axes[0].get_xticklabels())
+    assert len(boxes) == (n if fits else 0)
+    assert not overlaps(boxes)
+    assert figure.axes[0].get_xlabel() == ""
 
 
 # Bars.

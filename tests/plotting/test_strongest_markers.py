@@ -23,8 +23,10 @@ def test_markers_with_the_largest_absolute_effect_come_first():
 
 
 def test_markers_of_an_estimator_are_counted_from_one():
-    own = MARKERS.rename(columns={"feature": "name"}).assign(inside=["0", "0", "0", "0", "2"])
+    own = MARKERS.assign(inside=["0", "0", "0", "0", "2"])
     assert [p.features for p in marker_panels(own, 3, top=2)] == [("b", "c"), (), ()]
+    second = MARKERS.iloc[:3].assign(outside="0, 2")
+    assert [p.features for p in marker_panels(second, 3, top=2)] == [(), ("b", "c"), ()]
 
 
 def test_two_clusters_have_the_same_markers():

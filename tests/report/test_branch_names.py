@@ -12,7 +12,6 @@ from mrshc.report.branch_names import (
     branch_name,
     clusters_below,
     dominant_class,
-    feature_label,
     higher_features,
 )
 from mrshc.report.branch_table import branch_table
@@ -99,12 +98,14 @@ def test_a_single_cluster_has_no_table(result):
     assert branch_table(single) is None
 
 
-def test_features_are_labelled_by_their_genes(result):
-    assert feature_label(result, "g0") == "g0"
+def test_markers_of_branches_are_labelled_by_their_genes(result):
     samples, classes = result.samples.index.to_numpy(), result.samples["class"].to_numpy()
     X = np.column_stack([result.selected.to_numpy(), np.arange(36).reshape(18, 2)])
     by_gene = make_result(X, samples, classes, GeneSettings(column="locus"))
-    assert feature_label(by_gene, "g0") == "p (g0)"
+    assert by_gene.feature_labels["g3"] == "q (g3)"
+    shown = {text for names in higher_features(by_gene).values() for text in names}
+    assert "q (g3)" in shown
+    assert shown <= set(by_gene.feature_labels)
 
 
 def test_results_without_gene_sets_have_no_section(result):

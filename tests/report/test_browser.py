@@ -663,6 +663,21 @@ def test_names_of_features_link_to_their_genes(view):
     assert seen.page.locator("#markers tbody th a").count() > 0
 
 
+def test_the_heat_map_names_genes_and_the_search_finds_them(view):
+    result, seen = view("genes")
+    labels = result.feature_labels.iloc[: result.n_features_selected_]
+    ticks = seen.js("page.featureTicks().ticktext")
+    plain = set(labels[labels.str.fullmatch(r"GENE \d+")])
+    assert {text for text in ticks if text.startswith("GENE")} == plain
+    gene = min(plain)
+    seen.page.locator("#find").fill(gene)
+    status = seen.page.locator("#search-status").inner_text()
+    assert status.startswith(f"Feature {gene}, effect size")
+    name = labels.index[labels == gene][0]
+    assert seen.page.locator("#features tr.highlighted th").inner_text() == name
+    seen.page.locator("#find").fill("")
+
+
 def test_gene_sets_of_a_cluster_and_direction_can_be_chosen(visit):
     result, seen = visit("genes")
     seen.page.locator("#gene-list").select_option("")

@@ -57,6 +57,7 @@ def test_results_are_those_of_the_estimator(adata):
     np.testing.assert_array_equal(model.labels_, expected.labels_)
     assert adata.obs["mrshc"].cat.categories.tolist() == ["1", "2", "3"]
     np.testing.assert_array_equal(adata.obs["mrshc"].astype(int) - 1, expected.labels_)
+    assert adata.obs["mrshc"].tolist() == (model.predict(adata) + 1).astype(str).tolist()
     np.testing.assert_array_equal(adata.var["mrshc_selected"], expected.get_support())
     np.testing.assert_array_equal(adata.var["mrshc_qvalue"], expected.feature_qvalues_)
     np.testing.assert_array_equal(adata.varm["mrshc_loadings"], expected.components_.T)
@@ -74,7 +75,7 @@ def test_a_fit_keeps_the_names_of_an_anndata_object(adata):
     assert model.sample_names_in_.tolist() == SAMPLES
     assert set(model.get_feature_names_out()) <= set(GENES)
     assert model.transform(adata).shape == (60, 20)
-    assert set(model.markers(adata, k=3)["name"]) <= set(GENES)
+    assert set(model.markers(adata, k=3)["feature"]) <= set(GENES)
     other_order = adata[:, GENES[::-1]]
     with pytest.raises(ValueError, match="feature names should match"):
         model.transform(other_order)
@@ -194,6 +195,9 @@ def test_plots_take_the_object(adata, cells, tmp_path):
     shuffled = stored[np.random.default_rng(0).permutation(60)]
     # The tree keeps the order of the fit, and annotations and values are matched by name.
     axes = [mrshc.pl.dendrogram(made, annotations="true") for made in (adata, stored, shuffled)]
+    axes.append(mrshc.pl.dendrogram(adata, annotations=shuffled.obs["true"]))
+    colours = [[tick.get_color() for tick in ax.get_xticklabels()] for ax in axes]
+    assert colours == colours[:1] * 4
     labels = {ax.get_legend().get_texts()[-1].get_text() for ax in axes}
     assert len(labels) == 1
     pictures = [mrshc.pl.heatmap(made, annotations=["true"]) for made in (adata, shuffled)]

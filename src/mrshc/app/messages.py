@@ -8,6 +8,7 @@ import numpy as np
 
 from mrshc.app.plan import Plan
 from mrshc.comparison import Comparison
+from mrshc.errors import Sentence
 from mrshc.io.result import Result, outlier_message
 from mrshc.io.table import missing_values_message
 from mrshc.metrics import CER_DEFINITION
@@ -22,10 +23,10 @@ from mrshc.report.sentences import (
     silhouette_sentence,
     start_set_text,
     support_verdict,
-    top_features_sentence,
     tree_features_sentence,
     verdict_sentence,
 )
+from mrshc.report.top_features import top_features_sentence
 
 # Maximum number of features named in one sentence. A longer list is hard to read on a terminal, and
 # features.csv contains all names. The value is not tuned: it does not affect results.
@@ -137,7 +138,8 @@ def result_summary(result: Result, *, known_caveats: Collection[str] = ()) -> li
             f"Rand index {scores['ari_at_n_classes']:.3f}."
         )
     notes = [caveat for caveat in caveats(result) if caveat not in known_caveats]
-    sentences += [f"Note: {caveat}" for caveat in notes]
+    # A sentence that mentions a parameter stays one, so that the command line can name its option.
+    sentences += [Sentence("Note: {concern}", concern=caveat) for caveat in notes]
     return [text for text in sentences if text is not None]
 
 

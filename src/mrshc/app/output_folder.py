@@ -448,16 +448,16 @@ def _feature_descriptions(result: Result, names: Any) -> list[str] | None:
 def _ranked_lists(result: Result) -> dict[str, str]:
     """Return the contents of the RNK files of a result by file name.
 
-    Each file contains the scores of all tested features for one cluster. If the features have a
-    column of genes, the file contains genes. Of several features of a gene, the one with the
-    largest absolute score is used, since enrichment programs accept each gene only once.
+    Each file contains the scores of all tested features for one cluster. Clusters of one or two
+    samples have no file, unless all clusters are that small. If the features have a column of
+    genes, the file contains genes. Of several features of a gene, the one with the largest absolute
+    score is used, since enrichment programs accept each gene only once.
     """
-    if result.n_clusters_ > _MAX_RANKED_CLUSTERS:
+    if not 1 < result.n_clusters_ <= _MAX_RANKED_CLUSTERS:
         return {}
-    scores = [f"score_cluster_{k}" for k in range(1, result.n_clusters_ + 1)]
     genes, files = result.gene_names, {}
-    for k, title in enumerate(scores if result.n_clusters_ > 1 else [], start=1):
-        column = result.features[title]
+    for k in result.ranked_clusters:
+        column = result.features[f"score_cluster_{k}"]
         if result.genes["column"] is not None:
             order = column.abs().sort_values(ascending=False, kind="stable").index
             best = genes.loc[order].dropna().drop_duplicates()
@@ -516,7 +516,12 @@ def write_comparison(
     if about["methods"]:  # the methods with a tree
         files = [folder / f"dendrograms.{suffix}" for suffix in settings.formats or ("svg", "png")]
         draw = partial(
-            plotting.dendrograms, comparison.models, annotations=classes, size=settings.size
+            plotting.dendrograms,
+            comparison.models,
+            annotations=classes,
+            names=list(plan.table.sample_names),
+            cut=n_clusters,
+            size=settings.size,
         )
         if not draw_and_write(draw, files):
             warn_of_small_figures(["dendrograms"], settings.size)

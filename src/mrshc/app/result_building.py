@@ -431,12 +431,12 @@ def _marker_table(
             ", ".join(str(int(cluster) + 1) for cluster in text.split(", "))
             for text in markers[side]
         ]
-    positions = markers["feature"].to_numpy(dtype=np.intp)
-    difference = np.sign(markers["mean_inside"] - markers["mean_outside"]).to_numpy()
-    own = markers.assign(
-        feature=plan.feature_names[positions],
-        direction=np.array(["none", "up", "down"], dtype=object)[difference.astype(np.intp)],
-    )
+    # Only data in memory are passed to the estimator with the names of their features.
+    if plan.matrix.in_memory:
+        positions = pd.Index(plan.feature_names, dtype=object).get_indexer(markers["feature"])
+    else:
+        positions = markers["feature"].to_numpy(dtype=np.intp)
+    own = markers.assign(feature=plan.feature_names[positions])
     described = annotations.iloc[positions].reset_index(drop=True)
     # The annotations follow the name of the feature.
     return pd.concat([own, described], axis=1)[

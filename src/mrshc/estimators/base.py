@@ -33,6 +33,7 @@ from mrshc.estimators.marker_table import marker_table
 from mrshc.estimators.model_summary import ModelSummary, summarise
 from mrshc.validation.anndata_names import as_named_table, check_names_of_stored_data
 from mrshc.validation.estimator_data import check_n_features, check_samples, delete_attributes
+from mrshc.validation.feature_order import in_order_of_fit, known_feature_names
 from mrshc.validation.new_samples import columns_of_new_samples, refuse_incomparable_samples
 from mrshc.validation.parameters import (
     check_increasing_integers,
@@ -215,7 +216,9 @@ class TreeClusterer(FeatureSelector, ClusterMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            The data that were passed to `fit`.
+            The data that were passed to `fit`. If X is a DataFrame and the data of the fit had
+            column names, features are matched by name, so the columns may be in any order, and
+            other columns are ignored.
         k : int or None, default=None
             Number of clusters into which the tree is cut. If None, the clusters in `labels_` are
             used.
@@ -236,13 +239,16 @@ class TreeClusterer(FeatureSelector, ClusterMixin, BaseEstimator):
               the cluster, or the node whose branches are compared;
             - `inside`, `outside` : labels of the clusters in each group, as text;
             - `n_inside`, `n_outside` : number of samples in each group, without outlying samples;
-            - `feature`, `name` : index and name of the feature;
+            - `feature` : name of the feature if X or the data of the fit had column names, and its
+              index otherwise;
             - `selected` : whether the feature is selected;
             - `mean_inside`, `mean_outside` : mean of the feature in each group;
             - `effect_size` : mean inside minus mean outside, divided by the pooled standard
               deviation within the groups; NaN if this standard deviation is zero;
             - `p_value` : p-value of a rank test for a difference between the groups;
-            - `q_value` : q-value, computed from the p-values of all features in the same contrast.
+            - `q_value` : q-value, computed from the p-values of all features in the same contrast;
+            - `direction` : "up" if the mean is higher inside than outside, "down" if it is lower,
+              and "none" if both means are equal.
 
         Raises
         ------
@@ -274,6 +280,8 @@ class TreeClusterer(FeatureSelector, ClusterMixin, BaseEstimator):
            practical and powerful approach to multiple testing. Journal of the Royal Statistical
            Society B 57(1), 289-300. https://doi.org/10.1111/j.2517-6161.1995.tb02031.x
         """
+        check_is_fitted(self)
+        X = in_order_of_fit(self, X)
         data = self.data_of_fit(X)
         alpha = check_number("alpha", alpha, low=0.0, high=1.0, advice="The default is 0.05.")
         return marker_table(
@@ -284,7 +292,7 @@ class TreeClusterer(FeatureSelector, ClusterMixin, BaseEstimator):
             tree_features=self._tree_features(),
             weights=self._tree_feature_weights(),
             outlying=self._outlier_rows,
-            names=getattr(self, "feature_names_in_", None),
+            names=known_feature_names(self, X),
             linkage=self.linkage,
             metric=self.metric,
             alpha=alpha,
@@ -424,7 +432,8 @@ class TreeClusterer(FeatureSelector, ClusterMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            The data that were passed to `fit`.
+            The data that were passed to `fit`. The features of a DataFrame are matched by name, as
+            in `markers`.
 
         Returns
         -------
@@ -439,7 +448,7 @@ class TreeClusterer(FeatureSelector, ClusterMixin, BaseEstimator):
             those of the fit.
         """
         check_is_fitted(self)
-        data = check_samples(self, X, reset=False)
+        data = check_samples(self, in_order_of_fit(self, X), reset=False)
         # Only the shape and the names are compared, since the values of the fit are not stored.
         if data.shape[0] != self.n_leaves_:
             raise ValueError(

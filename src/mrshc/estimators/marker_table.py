@@ -28,14 +28,16 @@ _TABLE_COLUMNS = {
     "n_inside": np.int64,
     "n_outside": np.int64,
     "feature": np.int64,
-    "name": str,
     "selected": np.bool_,
     "mean_inside": np.float64,
     "mean_outside": np.float64,
     "effect_size": np.float64,
     "p_value": np.float64,
     "q_value": np.float64,
+    "direction": str,
 }
+# Values of the column `direction`, by the sign of the difference of the means; -1 is the last one.
+_DIRECTIONS = np.array(["none", "up", "down"], dtype=object)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -79,7 +81,7 @@ def marker_table(
     outlying : ndarray of shape (n_outliers,)
         Indices of outlying samples, which are excluded from all contrasts.
     names : ndarray of shape (n_features,) or None
-        Names of the features. If None, the indices of the features are used as names.
+        Names of the features. If None, the table contains their indices.
     linkage, metric : str
         Linkage and metric of the fit. They are also used for additional trees, each of which is
         built without some of the features of the tree.
@@ -97,7 +99,10 @@ def marker_table(
     kept = np.setdiff1d(np.arange(data.shape[0]), outlying, assume_unique=True)
     labelled = _contrasts(tree, labels, kept)
     if not labelled:  # with one cluster, there are no groups to compare
-        return pd.DataFrame({name: pd.Series(dtype=t) for name, t in _TABLE_COLUMNS.items()})
+        types: dict[str, Any] = dict(_TABLE_COLUMNS)
+        if names is not None:
+            types["feature"] = pd.Series(names).dtype
+        return pd.DataFrame({name: pd.Series(dtype=t) for name, t in types.items()})
     matrix = centre(data.select_samples(kept), center="columns", drop_constant=True)
     with limit_blas_to_one_thread():
         results = marker_statistics(
@@ -108,10 +113,8 @@ def marker_table(
             metric=metric,
             weights=weights,
         )
-    columns = np.arange(support.size)
     features = {
-        "feature": columns,
-        "name": columns.astype(str) if names is None else names,
+        "feature": np.arange(support.size) if names is None else names,
         "selected": support,
     }
     blocks = [
@@ -141,12 +144,23 @@ def _contrast_rows(
             "effect_size": result.effect_size,
             "p_value": result.p_values,
             "q_value": result.q_values,
+            "direction": _directions(result),
         }
     )
     # The effect size of a feature that does not vary within the groups is NaN. It is sorted as if
     # it were zero, so such features come last.
     order = np.argsort(-np.abs(np.nan_to_num(result.effect_size)), kind="stable")
     return block.iloc[order[result.q_values[order] <= alpha]]
+
+
+def _directions(result: MarkerStatistics) -> NDArray[Any]:
+    """Return "up" for features whose mean is higher inside than outside, "down" if it is lower.
+
+    It is "none" if both means are equal, or if one of them is not defined.
+    """
+    difference = np.nan_to_num(result.mean_inside - result.mean_outside)
+    directions: NDArray[Any] = _DIRECTIONS[np.sign(difference).astype(np.intp)]
+    return directions
 
 
 def _contrasts(tree: Tree, labels: Labels, kept: Index) -> list[_LabelledContrast]:

@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import re
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from mrshc.core.selection import SelectionRule, find_rule
 from mrshc.enrichment import gene_name
-from mrshc.errors import UserError
+from mrshc.errors import Sentence, Setting, UserError
 from mrshc.exports import gct
 from mrshc.io.result_table_checks import (
     BRANCHES_FILE,
@@ -34,6 +35,7 @@ from mrshc.io.result_table_checks import (
 )
 from mrshc.io.saved_file_reading import check_schema, load_schema, read_json
 from mrshc.io.streams import FlawError
+from mrshc.methods import METHODS
 from mrshc.utils.text_cleaning import guard_formula
 
 FORMAT = "mrshc result"
@@ -54,6 +56,10 @@ OPTIONAL_TABLES = (BRANCHES_FILE, CONSENSUS_FILE, GENE_SETS_FILE)
 # Silhouettes are stored for cuts into at most this many clusters, since plots do not have more than
 # this many colours that are easy to distinguish.
 MAX_CUTS = 20
+# Features are ranked by the differences of clusters with at least this many samples. In a cluster
+# of one or two samples, the features with the largest differences are those in which these samples
+# happen to be extreme. The value is not tuned: the clusters do not depend on it.
+MIN_RANKED_SAMPLES = 3
 # Largest number of names in a message, so that the message remains one sentence.
 _MAX_LISTED_NAMES = 5
 # Proportion of missing values above which users are warned. If more than a third of the values are
@@ -194,6 +200,40 @@ class Result:
         column = self.genes["column"]
         values = self.features.index if column is None else self.features[column]
         return pd.Series([gene_name(v) for v in values], index=self.features.index, dtype=object)
+
+    @property
+    def feature_labels(self) -> pd.Series:
+        """Text that names each feature in plots and sentences, in the order of `features`.
+
+        It is the gene of the feature if an annotation with the genes was given. If several features
+        have this gene, the name of the feature follows in parentheses. It is the name of the
+        feature if the feature has no gene.
+        """
+        names = [str(name) for name in self.features.index]
+        labels = names
+        if self.genes["column"] is not None:
+            short = [gene or name for gene, name in zip(self.gene_names, names, strict=True)]
+            n_uses = Counter(short)
+            labels = [
+                text if n_uses[text] == 1 or text == name else f"{text} ({name})"
+                for text, name in zip(short, names, strict=True)
+            ]
+        return pd.Series(labels, index=self.features.index, dtype=object)
+
+    @property
+    def ranked_clusters(self) -> list[int]:
+        """Clusters, counted from 1, by whose differences features are ranked.
+
+        They are the clusters with at least three samples that are not outlying, or all clusters if
+        there are none.
+        """
+        large = np.flatnonzero(self._cluster_sizes() >= MIN_RANKED_SAMPLES) + 1
+        return large.tolist() if large.size else [*range(1, self.n_clusters_ + 1)]
+
+    def _cluster_sizes(self) -> NDArray[np.intp]:
+        """Return the number of samples of each cluster, without outlying samples."""
+        usual = np.delete(self.labels_, self.outlier_samples_)
+        return np.bincount(usual, minlength=self.n_clusters_)
 
     @property
     def significance(self) -> dict[str, Any] | None:
@@ -384,14 +424,37 @@ class Result:
                 f"{self.n_missing / self.selected.size:.0%} of the cells of the selected features "
                 "are missing: distances between samples are estimated from the observed cells."
             )
-        sizes = self.about["cluster_sizes"]
-        singletons = [k for k, size in enumerate(sizes, start=1) if size == 1]
-        if singletons and self.n_clusters_ > 1:
-            sentences.append(
-                f"A cluster of a single sample ({', '.join(map(str, singletons))}) may be an "
-                "outlier, not a group."
+        return [*sentences, *self._small_cluster_caveats()]
+
+    def _small_cluster_caveats(self) -> list[str]:
+        """Return a list with one sentence on the samples of clusters with one or two samples.
+
+        The list is empty if there are no such clusters, or if there is only one cluster.
+        """
+        is_small = (self._cluster_sizes() < MIN_RANKED_SAMPLES)[self.labels_]
+        is_small[self.outlier_samples_] = False
+        if self.n_clusters_ == 1 or not is_small.any():
+            return []
+        names = [str(name) for name in self.samples.index[is_small]]
+        subject = f"Samples {_list_names(names)} are in clusters"
+        if len(names) == 1:
+            subject = f"Sample {names[0]} is in a cluster"
+        advice: str = ""
+        if not self.about["parameters"].get("robust"):
+            has_option = "robust" in METHODS[self.about["method"]].parameters
+            advice = Sentence(
+                "; {method}{robust} sets outlying samples apart",
+                method="" if has_option else "the method mrshc with ",
+                robust=Setting("robust", True),
             )
-        return sentences
+        return [
+            Sentence(
+                "{subject} of fewer than {least} samples and may be outlying{advice}.",
+                subject=subject,
+                least=MIN_RANKED_SAMPLES,
+                advice=advice,
+            )
+        ]
 
     @property
     def annotations_to_plot(self) -> dict[str, Any]:
@@ -425,11 +488,16 @@ class Result:
 
 def outlier_message(names: list[str]) -> str:
     """Return a sentence that names the first few outlying samples and counts the others."""
-    n_others = len(names) - _MAX_LISTED_NAMES
-    rest = f" and {n_others} more" if n_others > 0 else ""
-    listed = ", ".join(names[:_MAX_LISTED_NAMES]) + rest
+    listed = _list_names(names)
     subject = f"Sample {listed} is" if len(names) == 1 else f"Samples {listed} are"
     return f"{subject} outlying: set apart, and attached to the nearest cluster at the end."
+
+
+def _list_names(names: list[str]) -> str:
+    """Return the first few names as text, and the number of the others."""
+    n_others = len(names) - _MAX_LISTED_NAMES
+    rest = f" and {n_others} more" if n_others > 0 else ""
+    return ", ".join(names[:_MAX_LISTED_NAMES]) + rest
 
 
 def columns_from_rows(rows: list[dict[str, Any]]) -> dict[str, NDArray[Any]]:

@@ -55,6 +55,8 @@ _MAX_NUMERIC_LEVELS = 10
 # Largest number of characters of a level in the legend. Longer text would leave too little space
 # for the tree.
 _MAX_LEVEL_LENGTH = 26
+# Name of an annotation that is given as a Series without a name.
+_NAME_OF_UNNAMED = "annotation"
 
 # Colours with a larger luminance than this (0 for black, 1 for white) can hardly be seen on a white
 # background: areas get an outline, and text is darkened. The colours of both palettes are darker.
@@ -240,10 +242,10 @@ def annotation_bars(
 
     Parameters
     ----------
-    annotations : mapping, DataFrame or None
+    annotations : mapping, DataFrame, Series or None
         Maps the name of each annotation to its values, one value for each sample; None for no
-        annotations. If `samples` is given, a DataFrame or a Series is aligned with `samples` by its
-        index. Other values must be in the order of the samples.
+        annotations. A Series is a single annotation. If `samples` is given, a DataFrame or a Series
+        is aligned with `samples` by its index. Other values must be in the order of the samples.
     n : int
         Number of samples.
     samples : SampleNames or None, default=None
@@ -266,7 +268,7 @@ def annotation_bars(
     Raises
     ------
     TypeError
-        If `annotations` is neither a mapping nor a DataFrame.
+        If `annotations` is neither a mapping nor a DataFrame or Series.
     ValueError
         If an annotation does not contain one scalar value for each sample, if its index does not
         match `samples`, if two columns have the same name, or if `colours` is not valid.
@@ -368,11 +370,15 @@ def annotation_names(annotations: Any) -> list[str]:
 def _annotation_columns(annotations: Any) -> dict[Any, Any]:
     """Return a dictionary from the names of the annotations to their values.
 
-    Raise TypeError if `annotations` is neither a mapping nor a DataFrame, and ValueError if two
-    columns of a DataFrame have the same name.
+    Raise TypeError if `annotations` is neither a mapping nor a DataFrame or Series, and ValueError
+    if two columns of a DataFrame have the same name.
     """
     if annotations is None:
         return {}
+    # A Series has a method `items` like a mapping, but its items are the values of one annotation.
+    if isinstance(annotations, pd.Series):
+        has_name = annotations.name is not None
+        return {annotations.name if has_name else _NAME_OF_UNNAMED: annotations}
     if hasattr(annotations, "columns"):
         names, counts = np.unique([str(c) for c in annotations.columns], return_counts=True)
         # If two columns have the same name, annotations[name] is a table instead of a column.
@@ -382,10 +388,9 @@ def _annotation_columns(annotations: Any) -> dict[Any, Any]:
                 f"{counts.max()} of them are called {str(names[counts.argmax()])!r}. Rename them."
             )
         return {name: annotations[name] for name in annotations.columns}
-    # A Series has a method `items` like a mapping, but its items are the values of one annotation.
-    if isinstance(annotations, pd.Series) or not hasattr(annotations, "items"):
+    if not hasattr(annotations, "items"):
         raise TypeError(
-            "annotations must be a mapping or a DataFrame, from names to values of the samples, "
+            "annotations must be a mapping, a DataFrame or a Series with values of the samples, "
             f"got a {type(annotations).__name__}. Write {{'class': values}} for a single "
             "annotation."
         )

@@ -41,3 +41,14 @@ def fitted_feature_names(model: Any) -> list[Any] | None:
     """Return the names of all features of the fit; None if the features have no names."""
     known = getattr(model, "feature_names_in_", None)
     return None if known is None else list(known)
+
+
+def label_features(model: Any, names: Iterable[Any]) -> list[Any]:
+    """Return the texts that name features in a plot: the labels of a result, or the names.
+
+    The labels of a result are genes if its features have a column of genes. Features that the
+    result does not contain keep their names.
+    """
+    labels = getattr(model, "feature_labels", None)
+    known = {} if labels is None else labels.to_dict()
+    return [known.get(name, name) for name in names]

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from mrshc.core.array_types import Float, Index
 from mrshc.plotting.arguments import check_names, check_numbers
-from mrshc.plotting.fitted_names import fitted_feature_names
+from mrshc.plotting.fitted_names import fitted_feature_names, label_features
 from mrshc.utils.sample_alignment import SampleNames, are_same_names, feature_names_of
 
 
@@ -110,7 +110,9 @@ def features_to_draw(
     known = _known_names(model, table, positions=None if support is None else positions)
     if given is not None and support is not None and len(given) == shape[1]:
         given = [given[i] for i in positions]
-    shown = given if given is not None else known
+    shown = given
+    if given is None and known is not None:
+        shown = label_features(model, known)
     q = values.shape[1]
     shown = list(positions.tolist() if shown is None else shown)
     if len(shown) != q:

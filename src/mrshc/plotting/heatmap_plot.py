@@ -87,9 +87,9 @@ def heatmap(
         draw, such as `model.transform(X)`; NaN marks a missing value. The rows of a DataFrame are
         matched to the samples by name: its index must contain the index of the fitted data, or
         `names`. A result contains the values of the selected features, so they need not be passed.
-    annotations : mapping, DataFrame or None, default=None
+    annotations : mapping, DataFrame, Series or None, default=None
         Annotations of the samples, as in :func:`dendrogram`, drawn above the heat map.
-    feature_annotations : mapping, DataFrame or None, default=None
+    feature_annotations : mapping, DataFrame, Series or None, default=None
         Annotations of the features, drawn to the left of the heat map. A DataFrame or a Series is
         matched to the features by name: its index must contain the names of the features that are
         drawn. Other values must be in the order of the features.
@@ -126,7 +126,7 @@ def heatmap(
         If the model has no attribute `linkage_matrix_`, if the index of an argument does not match
         the samples, or if an argument is not valid in another way.
     TypeError
-        If `annotations` is neither a mapping nor a DataFrame.
+        If `annotations` is neither a mapping nor a DataFrame or Series.
 
     See Also
     --------
@@ -184,7 +184,8 @@ def heatmap(
     if panels.feature_bars is not None:
         _draw_feature_bars(panels.feature_bars, feature_bars, rows=rows)
     draw_tree(panels.sample_tree, lines, linkage_matrix=model.linkage_matrix_, clusters=clusters)
-    draw_annotation_bars(panels.sample_tree, bars, lines=lines)
+    # On the left, the names of the bars would overlap the tree of features.
+    draw_annotation_bars(panels.sample_tree, bars, lines=lines, side="right")
     _hide_tree_axes(panels.sample_tree, n)
     figure_parts.set_heading(panels.sample_tree, title)
     if sections:
@@ -232,11 +233,8 @@ def _make_bars(
 def _hide_tree_axes(ax: Axes, n: int) -> None:
     """Align the tree of samples with the heat map, and hide its scale of heights and its frame."""
     ax.set_xlim(-0.5, n - 0.5)
-    # The names of the annotation bars are on the right, since on the left they would overlap the
-    # tree of features.
-    ax.yaxis.tick_right()
     ax.spines[:].set_visible(False)
-    ax.tick_params(which="major", right=False, labelright=False, bottom=False, labelbottom=False)
+    ax.tick_params(left=False, labelleft=False, bottom=False, labelbottom=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

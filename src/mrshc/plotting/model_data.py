@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from mrshc.core.trees.silhouette import silhouette_widths
-from mrshc.plotting.fitted_names import fitted_feature_names
+from mrshc.plotting.fitted_names import fitted_feature_names, label_features
 from mrshc.utils.sample_alignment import align_samples, feature_names_of
 
 
@@ -57,7 +58,9 @@ def markers_of_model(model: Any, X: Any) -> tuple[Any, int]:
             "table of markers and the number of clusters in place of the model."
         )
     if not callable(model.markers):  # the table of a result
-        return model.markers, n_clusters
+        names = model.markers["feature"]
+        shown = label_features(model, names)
+        return model.markers.assign(feature=pd.Series(shown, names.index, dtype=object)), n_clusters
     _require_data(model, X, "markers")
     return model.markers(X), n_clusters
 
@@ -95,7 +98,9 @@ def loadings_of_model(model: Any, feature_names: Any) -> tuple[Any, list[Any]]:
             feature_names, feature_names_of(known), what="feature_names", unit="feature"
         )
         return values, names
-    return values, list(range(np.shape(values)[-1])) if known is None else known
+    if known is None:
+        return values, list(range(np.shape(values)[-1]))
+    return values, label_features(model, known)
 
 
 def _labels_of(model: Any, function: str) -> Any:

@@ -232,7 +232,7 @@ def _draw_silhouettes(result: Any, *, size: tuple[float, float] | None = None) -
 
 def _draw_markers(result: Any) -> Any:
     title = f"{_with_note(_MARKERS_TITLE, clusters_note(result))}\n{MARKERS_CAVEAT}"
-    return markers(result.markers, result.n_clusters_, title=title)
+    return markers(result, title=title)
 
 
 def _draw_consensus(result: Any, *, size: tuple[float, float] | None = None) -> Any:
@@ -252,11 +252,7 @@ def _draw_search(result: Any, *, size: tuple[float, float] | None = None) -> Any
 
 
 def _draw_loadings(result: Any) -> Any:
-    return loadings(
-        result.loadings.to_numpy().T,
-        list(result.features.index),
-        title=_loadings_title(result),
-    )
+    return loadings(result, title=_loadings_title(result))
 
 
 register(

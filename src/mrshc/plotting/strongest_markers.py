@@ -75,14 +75,9 @@ def marker_panels(table: Any, n_clusters: int, *, top: int) -> list[MarkerPanel]
     >>> [(panel.heading, panel.features) for panel in marker_panels(table, 3, top=5)]
     [('cluster 1', ('gene 7',)), ('cluster 2', ()), ('cluster 3', ())]
     """
-    check_table("table", table, columns=("contrast", "inside", "effect_size"))
-    if "name" not in table:
-        check_table("table", table, columns=("feature",))
+    check_table("table", table, columns=("contrast", "inside", "effect_size", "feature"))
     n_clusters, top = check_n_clusters("n_clusters", n_clusters), check_top(top)
-    # Only the table of an estimator has a column "name". In that table, the column "feature"
-    # contains indices; in the table of a result, it contains names.
-    counts_from_zero = "name" in table
-    names = table["name" if counts_from_zero else "feature"]
+    counts_from_zero, names = _counts_from_zero(table), table["feature"]
     effects = table["effect_size"].to_numpy(dtype=np.float64)
     panels = []
     for k in range(1 if n_clusters == 2 else n_clusters):
@@ -101,3 +96,15 @@ def marker_panels(table: Any, n_clusters: int, *, top: int) -> list[MarkerPanel]
             )
         )
     return panels
+
+
+def _counts_from_zero(table: Any) -> bool:
+    """Return whether the clusters of a table of markers are numbered from 0.
+
+    A comparison of a cluster with all other samples names all clusters, so each of its rows shows
+    whether there is a cluster 0.
+    """
+    is_cluster = table["contrast"] == "cluster"
+    sides = [side for side in ("inside", "outside") if side in table]
+    groups = {str(group) for side in sides for group in table.loc[is_cluster, side].unique()}
+    return any("0" in group.split(", ") for group in groups)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -66,6 +66,8 @@ _INCHES_PER_LEAF = 0.16
 # not affect any result.
 _TREE_INCHES = 3.4
 _BAR_INCHES = 0.17
+# Distance between an annotation bar and its name, in points: that of matplotlib's tick labels.
+_BAR_NAME_GAP = 3.5
 # Height of the axes as a multiple of the height of the tree. There is a margin above the tree, so
 # the root does not touch the border.
 _HEADROOM = 1.06
@@ -122,12 +124,12 @@ def dendrogram(
         Fitted estimator with the attribute `linkage_matrix_`, such as a fitted
         :class:`mrshc.MrSHC`, or a result. If the model has the attribute `outlier_samples_`, a
         separate bar marks the outlying samples.
-    annotations : mapping, DataFrame or None, default=None
-        Maps the name of each annotation to its values, one value for each sample. A DataFrame or a
-        Series is matched to the samples by name: its index must contain the index of the fitted
-        data, or `names`. Other values must be in the order of the samples. Each annotation is drawn
-        as a bar below the leaves. The names of the samples are written in the colours of the first
-        categorical annotation.
+    annotations : mapping, DataFrame, Series or None, default=None
+        Maps the name of each annotation to its values, one value for each sample. A Series is a
+        single annotation. A DataFrame or a Series is matched to the samples by name: its index must
+        contain the index of the fitted data, or `names`. Other values must be in the order of the
+        samples. Each annotation is drawn as a bar below the leaves. The names of the samples are
+        written in the colours of the first categorical annotation.
     names : iterable of length n_samples or None, default=None
         Names of the samples. If None, the names are the index of the fitted DataFrame, or 0, 1, ...
         if the model was not fitted to a DataFrame. A Series is aligned by its index.
@@ -177,7 +179,7 @@ def dendrogram(
         If the model has no attribute `linkage_matrix_`, if the index of an argument does not match
         the samples, or if an argument is not valid in another way.
     TypeError
-        If `annotations` is neither a mapping nor a DataFrame.
+        If `annotations` is neither a mapping nor a DataFrame or Series.
 
     See Also
     --------
@@ -234,6 +236,7 @@ def dendrogram(
         # The labels at the root need space above the tree.
         ax.set_ylim(top=_LABEL_HEADROOM * lines.top)
         draw_branch_marks(ax, marks, lines=lines, obstacles=[*ax.texts])
+    _centre_height_label(ax, lines)
     return ax
 
 
@@ -358,10 +361,23 @@ def _draw_height_axis(ax: Axes, lines: DendrogramLines, *, label: str) -> None:
     ax.spines["left"].set_bounds(0.0, lines.top)
 
 
+def _centre_height_label(ax: Axes, lines: DendrogramLines) -> None:
+    """Move the label of the scale of heights to the middle of the scale.
+
+    By default, the label is in the middle of the axes, which also contain the annotation bars.
+    """
+    low, high = ax.get_ylim()
+    ax.yaxis.label.set_y((lines.top / 2 - low) / (high - low))
+
+
 def draw_annotation_bars(
-    ax: Axes, bars: Sequence[AnnotationBar], *, lines: DendrogramLines
+    ax: Axes,
+    bars: Sequence[AnnotationBar],
+    *,
+    lines: DendrogramLines,
+    side: Literal["left", "right"] = "left",
 ) -> None:
-    """Draw a bar for each annotation below the leaves.
+    """Draw a bar for each annotation below the leaves, with its name next to it.
 
     The bars are drawn in the same axes as the tree, below height zero, so they stay aligned with
     the leaves when the figure is resized.
@@ -374,6 +390,8 @@ def draw_annotation_bars(
         Bars from top to bottom.
     lines : DendrogramLines
         Coordinates of the tree.
+    side : {"left", "right"}, default="left"
+        Side of the axes on which the names of the bars are written.
     """
     if not bars:
         return
@@ -410,10 +428,31 @@ def draw_annotation_bars(
                 )
             )
     ax.set_ylim(-unit * (len(bars) + 0.4), _HEADROOM * lines.top)
-    names = shortened_names([bar.name for bar in bars])
-    # The names of the bars are the labels of minor ticks, since major ticks show the heights.
-    ax.set_yticks(middles, names, minor=True, parse_math=False)
-    ax.tick_params(axis="y", which="minor", length=0, labelsize=figure_parts.SMALL_FONT)
+    _write_bar_names(ax, bars, middles=middles, side=side)
+
+
+def _write_bar_names(
+    ax: Axes, bars: Sequence[AnnotationBar], *, middles: Any, side: Literal["left", "right"]
+) -> None:
+    """Write the names of the annotation bars next to them; `middles` are their vertical positions.
+
+    The names are not tick labels, since matplotlib would then write the label of the scale of
+    heights to the left of the longest name, far from the scale.
+    """
+    is_left = side == "left"
+    for name, middle in zip(shortened_names([bar.name for bar in bars]), middles, strict=True):
+        ax.annotate(
+            name,
+            (0.0 if is_left else 1.0, middle),
+            xycoords=ax.get_yaxis_transform(),
+            xytext=(-_BAR_NAME_GAP if is_left else _BAR_NAME_GAP, 0),
+            textcoords="offset points",
+            ha="right" if is_left else "left",
+            va="center",
+            fontsize=figure_parts.SMALL_FONT,
+            annotation_clip=False,
+            parse_math=False,
+        )
 
 
 def _write_coloured_leaf_names(
@@ -496,7 +535,9 @@ def gap_tests(
     Raises
     ------
     ValueError
-        If the model lacks one of the two attributes, or if another argument is not valid.
+        If the model lacks one of the two attributes, if no node was tested, which is the case with
+        `selection="association"`, `selection="evidence"` and `refine=True`, or if another argument
+        is not valid.
 
     See Also
     --------
@@ -520,11 +561,7 @@ def gap_tests(
     >>> [text.get_text() for text in ax.texts]
     ['+2.0']
     """
-    if not hasattr(model, "split_tests_"):
-        raise ValueError(
-            "gap_tests needs a model with split_tests_, such as a fitted MrSHC, got a "
-            f"{type(model).__name__} without it. Use dendrogram to draw the tree alone."
-        )
+    _refuse_model_without_tests(model)
     check_model(model, "linkage_matrix_")
     ax, title, size = check_axes(ax), check_title(title), check_size(size, ax=ax)
     lines = with_max_height(dendrogram_lines(model.linkage_matrix_), max_height)
@@ -541,6 +578,7 @@ def gap_tests(
     # The vertical range is larger than the tree, so numbers at the root and near the leaves stay
     # inside the axes.
     ax.set_ylim(-0.06 * lines.top, _LABEL_HEADROOM * lines.top)
+    _centre_height_label(ax, lines)
     ax.set_xticks([])
     ax.set_xlabel(f"{n} samples", fontsize=figure_parts.SMALL_FONT)
     _draw_marks(ax, marks, lines=lines)
@@ -549,6 +587,23 @@ def gap_tests(
     )
     figure_parts.set_heading(ax, title)
     return ax
+
+
+def _refuse_model_without_tests(model: Any) -> None:
+    """Raise ValueError if a model has no gap tests, which would give a plot without outcomes."""
+    if not hasattr(model, "split_tests_"):
+        raise ValueError(
+            "gap_tests needs a model with split_tests_, such as a fitted MrSHC, got a "
+            f"{type(model).__name__} without it. Use dendrogram to draw the tree alone."
+        )
+    tests = model.split_tests_
+    if not len(tests) or ("node" in tests and not len(tests["node"])):
+        raise ValueError(
+            "gap_tests needs nodes that were tested with the gap statistic, but no node of this "
+            "model was tested: with selection='association' or 'evidence' and with refine=True, "
+            "the tree is cut without gap tests. Use dendrogram to draw the tree, or fit with "
+            "selection='silhouette' and refine=False."
+        )
 
 
 def _draw_marks(ax: Axes, marks: Sequence[SplitMark], *, lines: DendrogramLines) -> None:
@@ -579,5 +634,5 @@ def _mark_legend_section(marks: Sequence[SplitMark]) -> figure_parts.LegendSecti
         for verdict, (text, appearance) in _VERDICT_MARKERS.items()
         if verdict in present
     ]
-    entries.append((_EXCESS_NOTE if marks else "no node was tested", Line2D([], [], linestyle="")))
+    entries.append((_EXCESS_NOTE, Line2D([], [], linestyle="")))
     return figure_parts.LegendSection(title="gap tests of nodes", entries=tuple(entries))

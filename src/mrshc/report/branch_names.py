@@ -64,19 +64,11 @@ def higher_features(result: Result) -> dict[int, list[str]]:
     """
     tree = Tree(linkage_matrix=result.linkage_matrix_)
     splits = result.markers[result.markers["contrast"] == "split"]
-    found = {}
+    labels, found = result.feature_labels, {}
     for node, rows in splits.groupby("node", sort=False):
         # The samples inside a contrast of a split are those of the first child.
         for child, direction in zip(tree.children(int(node)), ("up", "down"), strict=True):
             names = rows.loc[rows["direction"] == direction, "feature"].head(_N_FEATURES)
             if len(names):
-                found[child] = [feature_label(result, name) for name in names]
+                found[child] = labels.loc[names].tolist()
     return found
-
-
-def feature_label(result: Result, name: str) -> str:
-    """Return the gene of a feature, followed by the name of the feature if both differ."""
-    if result.genes["column"] is None:
-        return str(name)
-    gene = result.gene_names[name]
-    return str(name) if gene is None or gene == str(name) else f"{gene} ({name})"

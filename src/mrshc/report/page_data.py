@@ -56,6 +56,7 @@ def result_data(result: Result) -> dict[str, Any]:
         "samples": _sample_data(result),
         "features": {
             "names": [str(name) for name in features.index],
+            "labels": _label_data(result, features.index),
             "annotations": _annotation_columns(result.feature_annotations.loc[features.index]),
             "effect": _json_numbers(features["effect_size"]),
             "loadings": [_json_numbers(features[name]) for name in result.loadings.columns],
@@ -85,6 +86,14 @@ def result_data(result: Result) -> dict[str, Any]:
         "splits": result.about["splits"],
         "loading_name": METHODS[result.about["method"]].loading_name,
     }
+
+
+def _label_data(result: Result, features: pd.Index) -> list[str] | None:
+    """Return the labels of features in figures; None if they are the names of the features."""
+    if result.genes["column"] is None:
+        return None
+    labels: list[str] = result.feature_labels.loc[features].tolist()
+    return labels
 
 
 def _sample_data(result: Result) -> dict[str, Any]:
@@ -158,7 +167,7 @@ def _feature_values(result: Result, selected: pd.DataFrame) -> dict[str, Any]:
     outlying = result.outlier_samples_
     packed = pack_values(X, outlying=outlying)
     colours = standardised(X, outlying=outlying)
-    fitted = _values_of_fit(result, X)
+    fitted = values_of_fit(result, X)
     # NaN is not equal to NaN, so values that are missing in both arrays must be excluded.
     changed = (fitted != X) & ~(np.isnan(fitted) & np.isnan(X))
     return {
@@ -175,7 +184,7 @@ def _feature_values(result: Result, selected: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-def _values_of_fit(result: Result, X: NDArray[np.float64]) -> NDArray[np.float64]:
+def values_of_fit(result: Result, X: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the values from which the effect sizes and means in features.csv were computed.
 
     `X` contains the values of the selected features. In the returned array, the values of outlying

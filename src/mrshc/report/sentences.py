@@ -14,12 +14,9 @@ from mrshc.io.result import Result
 from mrshc.methods import METHODS
 from mrshc.metrics import CER_DEFINITION
 from mrshc.plotting.result_pictures import clusters_note
-from mrshc.report.branch_names import feature_label
 from mrshc.report.page_data import ContrastMarkers
+from mrshc.report.top_features import top_features_sentence
 
-# Largest number of features that a sentence names. A longer list would be hard to read, and the
-# table of features contains all names.
-_MAX_NAMED_FEATURES = 10
 # Estimators refine with the default settings, so features were tested with these numbers.
 _MIN_FEATURES, _ALPHA = RefinementSettings().min_features, RefinementSettings().alpha
 
@@ -280,19 +277,6 @@ def no_clusters_sentence(result: Result) -> str | None:
     rule = result.selection_rule
     reason = SelectionRule.no_clusters_reason if rule is None else rule.no_clusters_reason
     return f"No groups were found: {reason}."
-
-
-def top_features_sentence(result: Result) -> str | None:
-    """Return a sentence that names the selected features with the largest effect sizes.
-
-    Return None if there is only one cluster, for which effect sizes are not defined.
-    """
-    if result.n_clusters_ == 1:
-        return None
-    # The table of features lists the selected features first, in decreasing order of effect size.
-    n_named = min(_MAX_NAMED_FEATURES, result.n_features_selected_)
-    names = ", ".join(feature_label(result, name) for name in result.features.index[:n_named])
-    return f"Selected features with the largest differences between the clusters: {names}."
 
 
 def _next_best_sentence(result: Result) -> str:

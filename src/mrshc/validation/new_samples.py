@@ -20,6 +20,7 @@ from mrshc.errors import UserError
 from mrshc.utils.sample_alignment import is_permuted_index
 from mrshc.validation.anndata_names import as_named_table
 from mrshc.validation.estimator_data import check_n_features, column_labels
+from mrshc.validation.feature_order import labels_of_columns, take_columns
 from mrshc.validation.tables import check_numeric_columns, explain_conversion_errors
 
 # Largest number of names in a message, so that the message remains one sentence.
@@ -59,11 +60,13 @@ def columns_of_new_samples(
     ValueError
         If X is not numeric or contains infinity, or if features are missing or not unique.
     """
-    known, given = column_labels(estimator), _labels_of_columns(X)
+    known, given = column_labels(estimator), labels_of_columns(X)
     data = as_stored_matrix(X)
     if known is not None and given is not None:
         positions = match_features([known[j] for j in wanted], given)
-        columns = data.columns(positions) if data is not None else _to_array(_take(X, positions))
+        columns = (
+            data.columns(positions) if data is not None else _to_array(take_columns(X, positions))
+        )
     elif data is not None:
         check_n_features(estimator, data.shape[1])
         columns = data.columns(wanted)
@@ -153,21 +156,6 @@ def refuse_extreme_values(X: Float) -> None:
             f"New samples must have values below {_LARGEST:g}, but sample {i} holds {value:g}. "
             "Correct the transformation that produced it, such as a logarithm of zero."
         )
-
-
-def _labels_of_columns(X: Any) -> list[str] | None:
-    """Return the names of the columns of X as text; None if X has no names."""
-    names = getattr(X, "columns", None)
-    if names is None or callable(names):  # a DataMatrix has a method of this name
-        names = getattr(X, "var_names", None)  # AnnData
-    return None if names is None else [str(name) for name in names]
-
-
-def _take(X: Any, positions: Index) -> Any:
-    """Return some columns of a table, or of the matrix of an AnnData object in memory."""
-    X = as_named_table(X)
-    # Only tables of pandas have the attribute `iloc`; the others are tables of polars.
-    return X.iloc[:, positions] if hasattr(X, "iloc") else X[:, positions.tolist()]
 
 
 def _to_array(table: Any) -> NDArray[Any]:

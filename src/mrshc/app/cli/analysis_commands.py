@@ -412,7 +412,7 @@ def _print_result(
     from mrshc.report.sentences import classes_in_clusters
 
     for sentence in analysis.result_summary(result, known_caveats=known_caveats):
-        output.print_sentence(sentence)
+        output.print_sentence(reword(sentence, option_for_parameter))
     counts = classes_in_clusters(result)
     if counts is not None and counts.size <= _MAX_TABLE_CELLS:
         rows = [[name, *row] for name, row in zip(counts.index, counts.to_numpy(), strict=True)]

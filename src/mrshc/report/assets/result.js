@@ -14,6 +14,8 @@ class ResultPage {
     this.names = data.samples.names;
     this.n = this.names.length;
     this.q = data.features.names.length;
+    // Texts that name the features in figures: genes, if the features have a column of genes.
+    this.featureLabels = data.features.labels || data.features.names;
     this.tree = new Tree(data.linkage, data.samples.order);
     this.featureTree = this.q > 1 ? new Tree(data.features.tree, leafOrder(data.features.tree)) : null;
     this.values = new FeatureValues(data);
@@ -234,7 +236,7 @@ class ResultPage {
 
   featureTicks() {
     const [from, to] = (this.rowView || [this.q - 0.5, -0.5]).slice().sort((a, b) => a - b);
-    return fittingTicks(this.rows.map((j) => this.data.features.names[j]), from, to, this.heatHeight, { space: 12, length: this.isNarrow() ? 10 : 16 });
+    return fittingTicks(this.rows.map((j) => this.featureLabels[j]), from, to, this.heatHeight, { space: 12, length: this.isNarrow() ? 10 : 16 });
   }
 
   // Apply the zoom of one figure to the other. Plotly reports ranges in several forms.
@@ -322,12 +324,16 @@ class ResultPage {
       return;
     }
     // Names that are equal to the text have precedence over names that contain the text.
-    const hits = (names) => names.map((name, i) => [name.toLowerCase(), i]).filter(([name]) => name.includes(wanted))
-      .sort((a, b) => (b[0] === wanted) - (a[0] === wanted) || a[1] - b[1]).map(([, i]) => i);
-    const samples = hits(this.names), features = hits(this.data.features.names);
+    const matches = (names, test) => names.some((name) => test(name.toLowerCase()));
+    const isEqual = (names) => matches(names, (name) => name === wanted);
+    const hits = (entries) => entries.map((names, i) => [names, i]).filter(([names]) => matches(names, (name) => name.includes(wanted)))
+      .sort((a, b) => isEqual(b[0]) - isEqual(a[0]) || a[1] - b[1]).map(([, i]) => i);
+    // A feature is found by its name or by its label.
+    const namesOfFeatures = this.data.features.names.map((name, j) => [name, this.featureLabels[j]]);
+    const samples = hits(this.names.map((name) => [name])), features = hits(namesOfFeatures);
     // A feature whose name is equal to the text has precedence over samples whose names contain the
     // text.
-    const isFeatureName = this.data.features.names.some((name) => name.toLowerCase() === wanted);
+    const isFeatureName = namesOfFeatures.some(isEqual);
     const n = samples.length + features.length, first = n > 1 ? `, first of ${n} matches` : "";
     if (samples.length && !isFeatureName) {
       const [sample] = samples;
@@ -336,7 +342,7 @@ class ResultPage {
     } else if (features.length) {
       const [feature] = features;
       if (feature !== this.state.feature) this.selectFeature(feature);
-      status.textContent = `Feature ${this.data.features.names[feature]}, effect size ${formatValue(this.effect[feature])}${first}`;
+      status.textContent = `Feature ${this.featureLabels[feature]}, effect size ${formatValue(this.effect[feature])}${first}`;
     } else {
       status.textContent = "No name of a sample or selected feature contains this text.";
     }
@@ -572,7 +578,7 @@ class ResultPage {
     this.drawConsensus();
     this.data.curves.forEach((curve, i) => drawCurve(`curve-${i}`, curve));
     if (this.data.splits.length) drawSplits("splits", this.data.splits, this.data.splits.map(({ node }) => this.branchName(node)));
-    this.data.features.loadings.forEach((loadings, k) => drawLoadings(`loadings-${k}`, loadings, this.data.features.names, `${this.data.loading_name} in component ${k + 1}`));
+    this.data.features.loadings.forEach((loadings, k) => drawLoadings(`loadings-${k}`, loadings, this.featureLabels, `${this.data.loading_name} in component ${k + 1}`));
   }
 
   connectControls() {
