@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from mrshc.estimators.sparse_components import SparseComponents, sparse_components
 
 # The version of the package, which the build reads from this line.
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "COSA",

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from mrshc import __version__
 from mrshc.app.confidence import ConfidenceSettings
 from mrshc.app.execution_backends import LOCAL_BACKEND, ExecutionBackend
 from mrshc.app.genes import GeneSettings
@@ -139,7 +139,7 @@ class Plan:
         genes, and the version of mrshc.
         """
         parts = [self.matrix.fingerprint(), self.method, str(self.n_clusters), str(self.truth)]
-        parts += [str(sorted(self.parameters.items())), version("mrshc")]
+        parts += [str(sorted(self.parameters.items())), __version__]
         parts += [*self.confidence.identity, *self.genes.identity]
         parts += [*map(str, self.table.sample_names), *map(str, self.feature_names)]
         parts += [self.table.sample_annotations.to_csv(), self.table.feature_annotations.to_csv()]

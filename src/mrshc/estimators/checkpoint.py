@@ -12,13 +12,13 @@ import re
 from collections.abc import Iterator, MutableMapping
 from dataclasses import dataclass
 from hashlib import sha256
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mrshc import __version__
 from mrshc.core.selection import Evaluation
 from mrshc.core.sparse_pca.l1_path import FeatureSet
 from mrshc.core.trees.gap_statistic import GapCurve
@@ -89,7 +89,7 @@ class Checkpoint(MutableMapping[str, "FeatureSet | Evaluation"]):
             )
         # Another version of mrshc may compute different results, which must not be mixed with the
         # results of this version.
-        work = sha256(f"mrshc {version('mrshc')} {search}".encode()).hexdigest()
+        work = sha256(f"mrshc {__version__} {search}".encode()).hexdigest()
         file = Path(path)
         try:
             self._file = StepJournal(file, work=work)

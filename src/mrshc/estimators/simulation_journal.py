@@ -7,12 +7,12 @@ import os
 from collections.abc import Callable, Generator, Iterable, Iterator, MutableMapping
 from contextlib import closing
 from hashlib import sha256
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 
+from mrshc import __version__
 from mrshc.core.data.array_matrix import ArrayMatrix
 from mrshc.utils.step_journal import JournalMismatchError, StepJournal, damaged_line_error
 
@@ -137,7 +137,7 @@ def _identify(model: Any, X: NDArray[Any], seed: int) -> str:
     )
     tree = sha256(model.linkage_matrix_.tobytes()).hexdigest()
     data = ArrayMatrix(X).fingerprint()
-    text = f"mrshc {version('mrshc')} {type(model).__name__} {given} {tree} {data} {seed}"
+    text = f"mrshc {__version__} {type(model).__name__} {given} {tree} {data} {seed}"
     return sha256(text.encode()).hexdigest()
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import pandas as pd
 from joblib import Parallel, delayed
 
+from mrshc import __version__
 from mrshc.errors import Parameter, Sentence, format_error
 from mrshc.study.config import CONFIGS, Folders, Study, StudyError, code_version, load_study
 from mrshc.study.kinds import (
@@ -54,7 +55,7 @@ _KINDS: dict[str, ModuleType] = {
 # current folder, since the folder of the installed package may not be writable.
 _DEFAULT_OUT = Path("mrshc-study")
 # Packages whose versions are stored with the results, since they can change the numbers.
-_RECORDED_PACKAGES = ("mrshc", "numpy", "scipy", "scikit-learn", "numba", "pandas")
+_RECORDED_PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "pandas")
 
 
 def run_study(
@@ -180,7 +181,8 @@ def _write_results(study: Study, tasks: list[Task], journal: StudyJournal, targe
         "replicates": study.replicates,
         "config": study.options,
         "code": code_version(),
-        "versions": {p: version(p) for p in _RECORDED_PACKAGES}
+        "versions": {"mrshc": __version__}
+        | {p: version(p) for p in _RECORDED_PACKAGES}
         | {"python": platform.python_version()},
         "computer": {"architecture": platform.machine(), "cores": os.cpu_count()},
         "tasks": len(tasks),
