@@ -124,16 +124,16 @@ clean:
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Most modules of the packages are never imported: Python compiles those that are. The version of mrshc,
-# which pip records, is in src/mrshc/__init__.py.
+# which pip records, is in src/mrshc/version.py.
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile \
 	  --constraint constraints.txt --editable
 
-$(DEMO): pyproject.toml constraints.txt src/mrshc/__init__.py $(MADE)
+$(DEMO): pyproject.toml constraints.txt src/mrshc/version.py $(MADE)
 	$(INSTALL) '.[cli]'
 	touch $@
 
 # The tools include what the demo needs.
-$(INSTALLED): pyproject.toml constraints.txt src/mrshc/__init__.py $(MADE)
+$(INSTALLED): pyproject.toml constraints.txt src/mrshc/version.py $(MADE)
 	$(INSTALL) '.[dev]'
 	touch $(DEMO) $@
 

@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mrshc import __version__
 from mrshc.app.confidence import ConfidenceSettings
 from mrshc.app.execution_backends import LOCAL_BACKEND, ExecutionBackend
 from mrshc.app.genes import GeneSettings
@@ -33,6 +32,7 @@ from mrshc.io.table import Table
 from mrshc.methods import METHODS, Method
 from mrshc.preprocessing import ObservedFilter, Prepared, StepReport, detect_scale, prepare
 from mrshc.validation.parameters import check_n_jobs
+from mrshc.version import __version__
 
 _IN_MEMORY = Setting("in_memory", True)
 # Parameters of estimators that do not affect the result. Their values may be changed when a run is

@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mrshc import __version__
 from mrshc.app.confidence import FRACTION, Confidence
 from mrshc.app.genes import gene_set_table
 from mrshc.app.messages import comparison_notes, out_of_core_notes
@@ -27,6 +26,7 @@ from mrshc.io.raw_table import clean_unique_names
 from mrshc.io.result import FORMAT, FORMAT_VERSION, MAX_CUTS, Result
 from mrshc.io.result_table_checks import learnt_column
 from mrshc.preprocessing.new_samples import learnt_values, needed_features, step_use
+from mrshc.version import __version__
 
 # Packages whose versions are stored with a result, since other versions may give other numbers or
 # pictures.

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrshc import __version__
 from mrshc.core.selection import Evaluation
 from mrshc.core.sparse_pca.l1_path import FeatureSet
 from mrshc.core.trees.gap_statistic import GapCurve
@@ -26,6 +25,7 @@ from mrshc.core.trees.pruning import PrunedTree
 from mrshc.core.trees.tree import Tree, check_linkage
 from mrshc.errors import invalid_parameter_error
 from mrshc.utils.step_journal import JournalMismatchError, StepJournal, damaged_line_error
+from mrshc.version import __version__
 
 # Patterns of the names of steps. The names are defined in `mrshc.core.search`. The name of a
 # feature set contains the target number of features and the rank. The name of an evaluation

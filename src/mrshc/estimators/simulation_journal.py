@@ -12,9 +12,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from mrshc import __version__
 from mrshc.core.data.array_matrix import ArrayMatrix
 from mrshc.utils.step_journal import JournalMismatchError, StepJournal, damaged_line_error
+from mrshc.version import __version__
 
 # Node of the tree, name of the procedure that is repeated, and number of the simulated data set.
 # A node may be tested with several procedures.

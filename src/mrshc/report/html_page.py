@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mrshc import __version__
+from mrshc.version import __version__
 
 if TYPE_CHECKING:
     from jinja2 import Environment
