@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 ANNDATA := .venv-anndata
 # An environment knows where it lies: one that was copied or moved with the tree is made anew.
 MADE := $(VENV)/.made-$(shell pwd | cksum | cut -d ' ' -f 1)
+# .venv contains what the demo needs, or in addition all tools of the developers.
+DEMO := $(VENV)/.demo
 INSTALLED := $(VENV)/.installed
 # The checks are planned for two cores. Some tests wait for a browser or for other processes, and further
 # workers use that time. Each worker computes with one thread.
@@ -21,10 +23,10 @@ test all-tests quick lowest anndata: export OPENBLAS_NUM_THREADS := 1
 anndata: export NUMBA_CACHE_DIR := $(CURDIR)/$(ANNDATA)/compiled
 lowest: export NUMBA_CACHE_DIR := $(CURDIR)/.venv-lowest/compiled
 
-.PHONY: demo test all-tests quick anndata lowest mutation documentation lint compile browser study bench tutorial clean
+.PHONY: demo test all-tests quick anndata lowest mutation documentation lint compile browser study bench tutorial dist plotly clean
 .DELETE_ON_ERROR:
 
-demo: $(INSTALLED)
+demo: $(DEMO)
 	$(BIN)/mrshc demo
 
 # make study NAME=table1; for real data, make study NAME=lymphoma DATA=folder. Renews the results in
@@ -56,12 +58,12 @@ anndata: $(ANNDATA)/.installed
 	  -W default::PendingDeprecationWarning -W default::FutureWarning -W default::UserWarning \
 	  tests/with_anndata tests/anndata_tools
 
-$(ANNDATA)/.installed: pyproject.toml constraints.txt tests/lowest_versions.py
+$(ANNDATA)/.installed: pyproject.toml constraints.txt tests/lowest_versions.py tests/project_metadata.py
 	$(PYTHON) -m venv --clear $(ANNDATA)
 	$(PYTHON) tests/lowest_versions.py > $(ANNDATA)/constraints.txt
 	$(ANNDATA)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile \
 	  --constraint $(ANNDATA)/constraints.txt --constraint tests/with_anndata/constraints.txt \
-	  anndata scanpy pytest --editable '.[anndata,zarr]'
+	  anndata scanpy pytest --editable '.[anndata,plot,zarr]'
 	touch $@
 
 # For daily work, in under three minutes: without the tests that are marked as slow.
@@ -109,15 +111,37 @@ lint: $(INSTALLED)
 compile: $(INSTALLED)
 	$(BIN)/python tests/compile_kernels.py
 
+# Builds the files of a release, checks them, and runs the wheel in new environments.
+dist:
+	$(PYTHON) -m venv --clear .venv-dist
+	.venv-dist/bin/python -m pip install --quiet --disable-pip-version-check --no-compile \
+	  --constraint constraints.txt build twine
+	rm -rf dist
+	.venv-dist/bin/python -m build --outdir dist
+	.venv-dist/bin/twine check --strict dist/*
+	$(PYTHON) tools/try_wheel.py dist
+
+# Renews the part of plotly.js that is stored in the package.
+plotly:
+	$(PYTHON) tools/vendor_plotly.py
+
 clean:
-	rm -rf $(VENV) .venv-lowest $(ANNDATA) build dist mrshc-demo mrshc-result mrshc-comparison mrshc-study .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) .venv-lowest .venv-dist $(ANNDATA) build dist mrshc-demo mrshc-result mrshc-comparison mrshc-study .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# Most modules of the packages are never imported: Python compiles those that are.
-$(INSTALLED): pyproject.toml constraints.txt $(MADE)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile \
-	  --constraint constraints.txt --editable '.[dev]'
+# Most modules of the packages are never imported: Python compiles those that are. The version of mrshc,
+# which pip records, is in src/mrshc/version.py.
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile \
+	  --constraint constraints.txt --editable
+
+$(DEMO): pyproject.toml constraints.txt src/mrshc/version.py $(MADE)
+	$(INSTALL) '.[cli]'
 	touch $@
+
+# The tools include what the demo needs.
+$(INSTALLED): pyproject.toml constraints.txt src/mrshc/version.py $(MADE)
+	$(INSTALL) '.[dev]'
+	touch $(DEMO) $@
 
 $(MADE):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "mrshc needs Python 3.11 or newer, found " + sys.version.split()[0] + ": set PYTHON=...")'

@@ -7,27 +7,24 @@ releases bring several gigabytes of libraries for graphics cards.
 
 import re
 import sys
-import tomllib
-from pathlib import Path
 
-_EXTRAS = ("anndata", "dask", "parquet", "zarr")
+from project_metadata import ROOT, project_table, requirements
+
+_EXTRAS = ("anndata", "cli", "dask", "parquet", "zarr")
 
 
 def lowest_versions(project):
-    """Return a constraint for each dependency of a project table, and of extras that store X."""
-    optional = project["optional-dependencies"]
-    requirements = project["dependencies"] + [line for extra in _EXTRAS for line in optional[extra]]
-    requirements += [line for line in optional["test"] if line.startswith("polars")]
-    return [re.sub(r"\[.*\]", "", requirement).replace(">=", "==") for requirement in requirements]
+    """Return a constraint for each dependency of a project table, and of the command line."""
+    admitted = requirements(project, *_EXTRAS)
+    admitted += [line for line in requirements(project, "test") if line.startswith("polars")]
+    return [re.sub(r"\[.*\]", "", requirement).replace(">=", "==") for requirement in admitted]
 
 
 def main():
     """Write the constraints to standard output."""
-    root = Path(__file__).parents[1]
-    table = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
-    pinned = (root / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pinned = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     torch = [line for line in pinned if line.startswith("torch==")]
-    sys.stdout.write("\n".join([*lowest_versions(table["project"]), *torch]) + "\n")
+    sys.stdout.write("\n".join([*lowest_versions(project_table()), *torch]) + "\n")
 
 
 if __name__ == "__main__":

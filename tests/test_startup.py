@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-HEAVY = {"jinja2", "numba", "matplotlib", "plotly"}
+HEAVY = {"jinja2", "numba", "matplotlib"}
 
 
 def loaded_by(code):

@@ -17,6 +17,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from mrshc.version import __version__ as __version__
+
 # Type checkers and editors do not run `__getattr__`, so they need these imports.
 if TYPE_CHECKING:
     from mrshc.comparison import Comparison, MethodFailedWarning, compare
@@ -33,9 +35,6 @@ if TYPE_CHECKING:
         stability,
     )
     from mrshc.estimators.sparse_components import SparseComponents, sparse_components
-
-# The version of the package, which the build reads from this line.
-__version__ = "0.1.0"
 
 __all__ = [
     "COSA",

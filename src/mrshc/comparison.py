@@ -8,6 +8,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeGuard
 
+from mrshc.optional_packages import require_packages
+
+# The check comes first, so that its message is shown and not that of the failed import.
+require_packages(["pandas"], purpose="mrshc.comparison", extra="tables")
+
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray

@@ -12,6 +12,7 @@ import numpy as np
 from mrshc.core.inference.association import benjamini_hochberg
 from mrshc.core.inference.over_representation import over_representation_p_values
 from mrshc.errors import Parameter, ParameterError
+from mrshc.optional_packages import require_packages
 from mrshc.validation.parameters import check_integer
 
 if TYPE_CHECKING:
@@ -147,6 +148,7 @@ def gene_set_enrichment(
     0        0        up   growth         2      2    0.067
     1        0      down   arrest         1      2    0.333
     """
+    require_packages(["pandas"], purpose="A table of gene sets", extra="tables")
     # pandas is imported here because the import takes a long time, and fits do not need pandas.
     import pandas as pd
 

@@ -206,6 +206,13 @@ class UserError(ValueError):
     """
 
 
+class MissingPackageError(ImportError, UserError):
+    """Error for a package that is needed but not installed.
+
+    The message states what needs the package, and how to install it.
+    """
+
+
 class ParameterError(UserError):
     """Error for an invalid value of a parameter, or for an invalid combination of values.
 

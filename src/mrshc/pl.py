@@ -9,6 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from mrshc.optional_packages import require_packages
+
+# The check comes first, so that its message is shown and not that of the failed import.
+require_packages(["matplotlib", "pandas"], purpose="mrshc.pl", extra="plot")
+
 import numpy as np
 import pandas as pd
 

@@ -77,7 +77,7 @@ def test_statistics_of_other_tests_are_refused_and_kept(path):
 
 
 def test_another_version_is_refused(path, monkeypatch):
-    monkeypatch.setattr("mrshc.estimators.simulation_journal.version", lambda _: "0")
+    monkeypatch.setattr("mrshc.estimators.simulation_journal.__version__", "0")
     with pytest.raises(
         JournalMismatchError, match=r"another version of mrshc\. Remove it to begin"
     ):

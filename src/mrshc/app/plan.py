@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -33,6 +32,7 @@ from mrshc.io.table import Table
 from mrshc.methods import METHODS, Method
 from mrshc.preprocessing import ObservedFilter, Prepared, StepReport, detect_scale, prepare
 from mrshc.validation.parameters import check_n_jobs
+from mrshc.version import __version__
 
 _IN_MEMORY = Setting("in_memory", True)
 # Parameters of estimators that do not affect the result. Their values may be changed when a run is
@@ -139,7 +139,7 @@ class Plan:
         genes, and the version of mrshc.
         """
         parts = [self.matrix.fingerprint(), self.method, str(self.n_clusters), str(self.truth)]
-        parts += [str(sorted(self.parameters.items())), version("mrshc")]
+        parts += [str(sorted(self.parameters.items())), __version__]
         parts += [*self.confidence.identity, *self.genes.identity]
         parts += [*map(str, self.table.sample_names), *map(str, self.feature_names)]
         parts += [self.table.sample_annotations.to_csv(), self.table.feature_annotations.to_csv()]

@@ -26,10 +26,11 @@ from mrshc.io.raw_table import clean_unique_names
 from mrshc.io.result import FORMAT, FORMAT_VERSION, MAX_CUTS, Result
 from mrshc.io.result_table_checks import learnt_column
 from mrshc.preprocessing.new_samples import learnt_values, needed_features, step_use
+from mrshc.version import __version__
 
 # Packages whose versions are stored with a result, since other versions may give other numbers or
 # pictures.
-_RECORDED_PACKAGES = ("mrshc", "numpy", "scipy", "scikit-learn", "numba", "pandas", "matplotlib")
+_RECORDED_PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "pandas", "matplotlib")
 # Largest number of clusters for methods without a rule for the number of clusters. The trees of
 # these methods are cut into the number of clusters with the largest average silhouette. Pictures
 # and tables with more clusters are hard to read.
@@ -599,7 +600,8 @@ def describe_data(plan: Plan) -> dict[str, Any]:
 
 def package_versions() -> dict[str, str]:
     """Return the versions of Python and of the packages that can affect a result."""
-    return {p: version(p) for p in _RECORDED_PACKAGES} | {"python": platform.python_version()}
+    versions = {package: version(package) for package in _RECORDED_PACKAGES}
+    return {"mrshc": __version__} | versions | {"python": platform.python_version()}
 
 
 def known_classes(plan: Plan) -> tuple[NDArray[np.bool_], NDArray[Any]]:

@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterator, MutableMapping
 from dataclasses import dataclass
 from hashlib import sha256
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from mrshc.core.trees.pruning import PrunedTree
 from mrshc.core.trees.tree import Tree, check_linkage
 from mrshc.errors import invalid_parameter_error
 from mrshc.utils.step_journal import JournalMismatchError, StepJournal, damaged_line_error
+from mrshc.version import __version__
 
 # Patterns of the names of steps. The names are defined in `mrshc.core.search`. The name of a
 # feature set contains the target number of features and the rank. The name of an evaluation
@@ -89,7 +89,7 @@ class Checkpoint(MutableMapping[str, "FeatureSet | Evaluation"]):
             )
         # Another version of mrshc may compute different results, which must not be mixed with the
         # results of this version.
-        work = sha256(f"mrshc {version('mrshc')} {search}".encode()).hexdigest()
+        work = sha256(f"mrshc {__version__} {search}".encode()).hexdigest()
         file = Path(path)
         try:
             self._file = StepJournal(file, work=work)

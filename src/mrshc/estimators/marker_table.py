@@ -14,6 +14,7 @@ from mrshc.core.data.data_matrix import DataMatrix
 from mrshc.core.inference.markers import Contrast, MarkerStatistics, marker_statistics
 from mrshc.core.parallel import limit_blas_to_one_thread
 from mrshc.core.trees.tree import Linkage, Metric, Tree
+from mrshc.optional_packages import require_packages
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -93,6 +94,7 @@ def marker_table(
     DataFrame
         The table that :meth:`mrshc.estimators.base.TreeClusterer.markers` describes.
     """
+    require_packages(["pandas"], purpose="A table of markers", extra="tables")
     # pandas is imported here because the import takes a long time, and fits do not need pandas.
     import pandas as pd
 

@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Generator, Iterable, Iterator, MutableMapping
 from contextlib import closing
 from hashlib import sha256
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from mrshc.core.data.array_matrix import ArrayMatrix
 from mrshc.utils.step_journal import JournalMismatchError, StepJournal, damaged_line_error
+from mrshc.version import __version__
 
 # Node of the tree, name of the procedure that is repeated, and number of the simulated data set.
 # A node may be tested with several procedures.
@@ -137,7 +137,7 @@ def _identify(model: Any, X: NDArray[Any], seed: int) -> str:
     )
     tree = sha256(model.linkage_matrix_.tobytes()).hexdigest()
     data = ArrayMatrix(X).fingerprint()
-    text = f"mrshc {version('mrshc')} {type(model).__name__} {given} {tree} {data} {seed}"
+    text = f"mrshc {__version__} {type(model).__name__} {given} {tree} {data} {seed}"
     return sha256(text.encode()).hexdigest()
 
 

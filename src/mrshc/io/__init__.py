@@ -5,6 +5,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from mrshc.optional_packages import require_packages
+
+require_packages(["pandas", "psutil"], purpose="mrshc.io", extra="tables")
+
 if TYPE_CHECKING:
     from mrshc.io.gene_sets import GeneSets, read_gene_sets
     from mrshc.io.prediction import predict_clusters

@@ -6,6 +6,11 @@ writes axes or a figure to a file. The other functions compute the data of a plo
 so the data can be drawn with another plotting library. No function opens a window.
 """
 
+from mrshc.optional_packages import require_packages
+
+# The check comes first, so that its message is shown and not that of the failed import.
+require_packages(["matplotlib", "pandas"], purpose="mrshc.plotting", extra="plot")
+
 from mrshc.core.selection import Curve, SearchStory
 from mrshc.plotting.bar_plots import loadings, markers, silhouettes
 from mrshc.plotting.branch_marks import BranchMark, branch_marks

@@ -8,14 +8,17 @@ from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from functools import cache
 from hashlib import sha256
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from mrshc.version import __version__
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 _ASSETS = Path(__file__).with_name("assets")
+# The part of plotly.js with the types of traces that the report contains, scatter, bar and heatmap.
+_PLOTLY = "plotly/plotly-cartesian.min.js"
 _TEMPLATES = Path(__file__).with_name("templates")
 # Scripts in the order of their dependencies: a file may use functions that are defined in the files
 # before it.
@@ -59,8 +62,7 @@ def _environment() -> Environment:
     The environment escapes all text that is inserted into a template, and raises an error for
     undefined variables.
     """
-    # Jinja is imported here, and Plotly in the function below, so that commands that write no
-    # report start faster.
+    # Jinja is imported here so that commands that write no report start faster.
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     return Environment(
@@ -76,16 +78,13 @@ def _environment() -> Environment:
 def _layout_variables(data: Any) -> dict[str, Any]:
     """Return the variables of page.html that every page needs, such as scripts and data."""
     from markupsafe import Markup
-    from plotly.offline import get_plotlyjs
 
-    plotly, own = (
-        _normalise_line_endings(get_plotlyjs()),
-        _normalise_line_endings("\n".join(map(read_asset, _SCRIPTS))),
-    )
+    plotly = _normalise_line_endings(read_asset(_PLOTLY))
+    own = _normalise_line_endings("\n".join(map(read_asset, _SCRIPTS)))
     style = _normalise_line_endings(read_asset("page.css"))
     return {
         "policy": security_policy(scripts=[plotly, own], style=style),
-        "mrshc_version": version("mrshc"),
+        "mrshc_version": __version__,
         "unwanted_style_ids": _unwanted_style_ids(plotly),
         # Browsers do not decode entities inside script and style elements, so escaping would change
         # the code. The changed code would not match its hash in the security policy, and the

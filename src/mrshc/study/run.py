@@ -32,6 +32,7 @@ from mrshc.study.kinds import (
 )
 from mrshc.study.study_journal import Row, StudyJournal, Task, open_journal
 from mrshc.utils.atomic_files import write_text
+from mrshc.version import __version__
 
 __all__ = ["StudyError", "render_brief", "render_study", "run_study"]
 
@@ -54,7 +55,7 @@ _KINDS: dict[str, ModuleType] = {
 # current folder, since the folder of the installed package may not be writable.
 _DEFAULT_OUT = Path("mrshc-study")
 # Packages whose versions are stored with the results, since they can change the numbers.
-_RECORDED_PACKAGES = ("mrshc", "numpy", "scipy", "scikit-learn", "numba", "pandas")
+_RECORDED_PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "pandas")
 
 
 def run_study(
@@ -180,7 +181,8 @@ def _write_results(study: Study, tasks: list[Task], journal: StudyJournal, targe
         "replicates": study.replicates,
         "config": study.options,
         "code": code_version(),
-        "versions": {p: version(p) for p in _RECORDED_PACKAGES}
+        "versions": {"mrshc": __version__}
+        | {p: version(p) for p in _RECORDED_PACKAGES}
         | {"python": platform.python_version()},
         "computer": {"architecture": platform.machine(), "cores": os.cpu_count()},
         "tasks": len(tasks),

@@ -7,11 +7,8 @@ from contextlib import contextmanager
 from time import perf_counter
 from typing import Any
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
-
 from mrshc.core.parallel import ProgressCallback
+from mrshc.optional_packages import require_packages
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -156,11 +153,26 @@ def progress_bar(title: str, *, visible: bool) -> Iterator[ProgressReporter]:
     ------
     reporter : ProgressReporter
         Object that must be called when steps are finished.
+
+    Raises
+    ------
+    MissingPackageError
+        If the bar is to be shown and Rich is not installed.
     """
+    hidden = ProgressReporter(lambda _done, _total: None, lambda _message: None)
+    if not visible:
+        yield hidden
+        return
+    require_packages(["rich"], purpose="A progress bar", extra="cli")
+    # Rich is imported here because fits without a progress bar do not need it.
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
     console = Console(stderr=True)
-    if not (visible and console.is_terminal):
+    if not console.is_terminal:
         # A hidden bar of some versions of Rich would write an empty line at its end.
-        yield ProgressReporter(lambda _done, _total: None, lambda _message: None)
+        yield hidden
         return
     # The title may contain file names with square brackets, which Rich must not interpret as
     # markup.

@@ -16,6 +16,7 @@ from mrshc.core.data.data_matrix import DataMatrix
 from mrshc.core.data.passes import BlockFunction
 from mrshc.core.data.read_errors import column_span, translate_read_errors
 from mrshc.core.data.shape_and_dtype import check_two_dimensions, not_real_error
+from mrshc.errors import MissingPackageError
 
 T = TypeVar("T")
 
@@ -32,7 +33,7 @@ _ADVICE = "Check that the device has free memory."
 def is_device_array(X: Any) -> bool:
     """Return whether X is an array of a package that follows the array API standard.
 
-    Raise ImportError if X may be such an array but the package array_api_compat is not installed.
+    Raise MissingPackageError if X may be such an array but array_api_compat is not installed.
     """
     package = _package_name(X)
     # This simple test comes first, so that the optional package array_api_compat is imported only
@@ -120,14 +121,14 @@ def _package_name(array: Any) -> str:
 
 
 def _import_array_api_compat(package: str) -> Any:
-    """Return the module array_api_compat; raise ImportError if it is not installed.
+    """Return the module array_api_compat; raise MissingPackageError if it is not installed.
 
     `package` is the name of the package that defines the array, for the error message.
     """
     try:
         import array_api_compat
     except ImportError:
-        raise ImportError(
+        raise MissingPackageError(
             f"X is an array of {package}, which needs the extra 'gpu': pip install 'mrshc[gpu]'."
         ) from None
     return array_api_compat
