@@ -30,7 +30,7 @@ study: $(INSTALLED)
 bench: $(INSTALLED)
 	$(BIN)/python benchmarks/bench.py
 
-# make tutorial DATA=folder: renew the outputs and pictures of docs/tutorial.md and README.md
+# make tutorial DATA=folder: renew the outputs and pictures of docs/guide/tutorial.md
 tutorial: $(INSTALLED)
 	$(BIN)/python examples/tutorial.py $(DATA)
 
