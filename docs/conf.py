@@ -27,12 +27,17 @@ extensions = [
     "myst_parser",
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
+    "api_members",
     "command_reference",
     "mathml",
 ]
 root_doc = "index"
 exclude_patterns = ["_extensions", "_templates", "gallery/**/*.ipynb", "gallery/**/*.py"]
 templates_path = ["_templates"]
+# In docstrings, names of parameters and values are in single backquotes.
+default_role = "literal"
+# Quotation marks are part of the values of parameters.
+smartquotes = False
 nitpicky = True
 # Objects of other packages cannot be looked up without network access.
 nitpick_ignore_regex = [
@@ -46,13 +51,14 @@ suppress_warnings = [
 # Markdown pages. Headings have the anchors that code hosts give them, so links work in both places.
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 4
-# The tables of the studies begin with a column without a title.
 html_math_renderer = "mathml"
 
 # API reference
 autosummary_generate = True
 # Signatures with annotations are too long to read; the types are in the section Parameters.
 autodoc_typehints = "none"
+# Longer signatures have one line for each parameter.
+python_maximum_signature_line_length = 80
 autodoc_member_order = "bysource"
 autodoc_inherit_docstrings = True
 # The template of classes lists the members.
@@ -67,10 +73,11 @@ sphinx_gallery_conf = {
     "reset_modules": (),
     # Tables and summaries are shown; the text of an Axes object would be of no use.
     "capture_repr": ("_repr_html_",),
-    "ignore_repr_types": r"matplotlib|mrshc\.plotting|mrshc\.estimators",
+    "ignore_repr_types": r"matplotlib|mrshc\.plotting",
     "download_all_examples": False,
     "remove_config_comments": True,
     "show_memory": False,
+    "write_computation_times": False,
     "show_signature": False,
     "min_reported_time": 10_000,
     "backreferences_dir": None,
@@ -98,6 +105,8 @@ html_theme_options = {
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],
 }
+# The theme needs the mode in which pages are shown first.
+html_context = {"default_mode": "auto"}
 # The home page and the list of changes need no navigation on the left.
 html_sidebars = {"index": [], "changes": []}
 copybutton_prompt_text = r"\$ |>>> |\.\.\. "

@@ -5,6 +5,7 @@ The converter is that of docutils, so pages need neither a network connection no
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from docutils import nodes
@@ -14,6 +15,9 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 
 logger = logging.getLogger(__name__)
+# Without \\left and \\right, docutils would take the second bar of a norm for an operator of its
+# own, and its index would be too low.
+_NORM = re.compile(r"\\\|(.+?)\\\|")
 
 
 def visit_inline(translator: Any, node: nodes.math) -> None:
@@ -30,10 +34,11 @@ def visit_block(translator: Any, node: nodes.math_block) -> None:
 
 def _to_mathml(node: nodes.Element, *, as_block: bool = False) -> str:
     """Return a formula as MathML; a formula that cannot be converted is a warning of the build."""
+    formula = _NORM.sub(r"\\left\\|\1\\right\\|", node.astext())
     try:
-        return str(tex2mathml(node.astext(), as_block=as_block))
+        return str(tex2mathml(formula, as_block=as_block))
     except MathError as error:
-        logger.warning("formula %r: %s", node.astext(), error, location=node)
+        logger.warning("formula %r: %s", formula, error, location=node)
         return ""
 
 

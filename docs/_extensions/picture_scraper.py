@@ -23,9 +23,12 @@ def scrape_last_value(block: Any, block_vars: dict[str, Any], gallery_conf: dict
         Configuration of the gallery.
     """
     # Sphinx-gallery stores the value of the last expression of a block under this name.
-    value = block_vars["example_globals"].pop("___", None)
+    names = block_vars["example_globals"]
+    value = names.get("___")
     if not hasattr(value, "_repr_png_"):
         return ""
+    # The value stays until the next expression, and would be shown again after an assignment.
+    names["___"] = None
     path = Path(next(block_vars["image_path_iterator"]))
     content, _ = value._repr_png_()
     path.write_bytes(content)
