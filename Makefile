@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 ANNDATA := .venv-anndata
+DOCS := .venv-docs
 # An environment knows where it lies: one that was copied or moved with the tree is made anew.
 MADE := $(VENV)/.made-$(shell pwd | cksum | cut -d ' ' -f 1)
 INSTALLED := $(VENV)/.installed
@@ -13,9 +14,9 @@ WORKERS ?= 4
 # order of tests/conftest.py, the slow ones first.
 PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-test all-tests quick lowest anndata: export OPENBLAS_NUM_THREADS := 1
+test all-tests quick lowest anndata docs: export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: demo test all-tests quick anndata lowest mutation documentation lint compile browser study bench tutorial clean
+.PHONY: demo test all-tests quick anndata lowest mutation documentation docs lint compile browser study bench tutorial clean
 .DELETE_ON_ERROR:
 
 demo: $(INSTALLED)
@@ -85,6 +86,19 @@ mutation: $(INSTALLED)
 documentation: $(INSTALLED)
 	$(BIN)/pytest tests/documentation
 
+# The site of the documentation: build/docs/html/index.html. Needs no network once it is installed. It
+# has an environment of its own, since the packages for the site are of no use for the tests.
+docs: $(DOCS)/.installed
+	$(DOCS)/bin/python -m sphinx -b html --fail-on-warning --keep-going --quiet \
+	  --doctree-dir build/docs/doctrees docs build/docs/html
+	@echo "Open build/docs/html/index.html"
+
+$(DOCS)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv --clear $(DOCS)
+	$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile \
+	  --constraint constraints.txt --editable '.[docs]'
+	touch $@
+
 # The report is tested in Chromium. Where it is missing and can be had, it is installed; where it
 # cannot, those tests say so and are skipped.
 browser:
@@ -104,7 +118,7 @@ compile: $(INSTALLED)
 	$(BIN)/python tests/compile_kernels.py
 
 clean:
-	rm -rf $(VENV) .venv-lowest $(ANNDATA) build dist mrshc-demo mrshc-result mrshc-comparison mrshc-study .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) .venv-lowest $(ANNDATA) $(DOCS) docs/gallery docs/api/generated build dist mrshc-demo mrshc-result mrshc-comparison mrshc-study .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Most modules of the packages are never imported: Python compiles those that are.

@@ -15,14 +15,15 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 
 logger = logging.getLogger(__name__)
-# Without \\left and \\right, docutils would take the second bar of a norm for an operator of its
+_WORD_JOINER = "\N{WORD JOINER}"
+# Without \left and \right, docutils would take the second bar of a norm for an operator of its
 # own, and its index would be too low.
 _NORM = re.compile(r"\\\|(.+?)\\\|")
 
 
 def visit_inline(translator: Any, node: nodes.math) -> None:
-    """Write a formula inside a line."""
-    translator.body.append(_to_mathml(node))
+    """Write a formula inside a line; the line is not broken before a comma after the formula."""
+    translator.body.append(f"{_to_mathml(node)}{_WORD_JOINER}")
     raise nodes.SkipNode
 
 

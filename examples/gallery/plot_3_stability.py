@@ -2,7 +2,8 @@
 Stability of clusters
 =====================
 
-Would other samples of the same kind give the same clusters? The fit is repeated on random subsamples.
+Would other samples of the same kind give the same clusters? The fit is repeated on random
+subsamples.
 """
 
 import pandas as pd
@@ -17,7 +18,8 @@ X = pd.DataFrame(data.X, index=data.sample_names, columns=genes)
 
 # %%
 # The data have three groups. First, the tree is cut into three clusters. 20 subsamples keep this
-# example short; the default is 50. Clusters with a Jaccard index above 0.75 are usually called stable.
+# example short; the default is 50. Clusters with a Jaccard index above 0.75 are usually called
+# stable.
 
 model = MrSHC(selection="association", linkage="ward", n_clusters=3, random_state=0).fit(X)
 three = stability(model, X, n_resamples=20, random_state=0)

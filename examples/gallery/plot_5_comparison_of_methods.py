@@ -18,8 +18,8 @@ X = pd.DataFrame(data.X, index=data.sample_names, columns=genes)
 
 # %%
 # Methods are given by their keys, such as "mrshc-association", or as estimators. Any clusterer with
-# `labels_` can be compared, such as K-means of scikit-learn. The true groups and the informative genes
-# are known here; both are optional.
+# `labels_` can be compared, such as K-means of scikit-learn. The true groups and the informative
+# genes are known here; both are optional.
 
 comparison = compare(
     X,

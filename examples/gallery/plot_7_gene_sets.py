@@ -17,8 +17,8 @@ X = pd.DataFrame(data.X, index=data.sample_names, columns=genes)
 model = MrSHC(selection="association", linkage="ward", random_state=0).fit(X)
 
 # %%
-# The markers with the largest effect sizes. `direction` states whether the mean is higher or lower in
-# the cluster than in the other samples.
+# The markers with the largest effect sizes. The column `direction` of the table states whether the
+# mean is higher or lower in the cluster than in the other samples.
 
 markers = model.markers(X)
 pl.markers(model, X, top=5)

@@ -27,7 +27,7 @@ clusters = pd.Series(model.predict(new), index=new.index, name="cluster")
 pd.crosstab(clusters, pd.Series(data.labels[is_new], index=new.index, name="simulated group"))
 
 # %%
-# The distances to the centres of all clusters. If the two smallest distances of a sample are similar,
-# the sample lies between two clusters.
+# The distances to the centres of all clusters. If the two smallest distances of a sample are
+# similar, the sample lies between two clusters.
 
 pd.DataFrame(model.cluster_distances(new), index=new.index).head().round(1)
