@@ -38,6 +38,8 @@ templates_path = ["_templates"]
 default_role = "literal"
 # Quotation marks are part of the values of parameters.
 smartquotes = False
+# Blocks of code without a language are output or commands.
+highlight_language = "none"
 nitpicky = True
 # Objects of other packages cannot be looked up without network access.
 nitpick_ignore_regex = [
