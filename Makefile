@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 ANNDATA := .venv-anndata
+DOCS := .venv-docs
 # An environment knows where it lies: one that was copied or moved with the tree is made anew.
 MADE := $(VENV)/.made-$(shell pwd | cksum | cut -d ' ' -f 1)
 # .venv contains what the demo needs, or in addition all tools of the developers.
@@ -18,12 +19,12 @@ PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 # Hundreds of processes import the same modules. Without stored bytecode, each would compile them.
 unexport PYTHONDONTWRITEBYTECODE
 
-test all-tests quick lowest anndata: export OPENBLAS_NUM_THREADS := 1
+test all-tests quick lowest anndata docs: export OPENBLAS_NUM_THREADS := 1
 # Versions of numba overwrite each other's compiled code, so each environment has its own.
 anndata: export NUMBA_CACHE_DIR := $(CURDIR)/$(ANNDATA)/compiled
 lowest: export NUMBA_CACHE_DIR := $(CURDIR)/.venv-lowest/compiled
 
-.PHONY: demo test all-tests quick anndata lowest mutation documentation lint compile browser study bench tutorial dist plotly clean
+.PHONY: demo test all-tests quick anndata lowest mutation documentation docs lint compile browser study bench tutorial dist plotly clean
 .DELETE_ON_ERROR:
 
 demo: $(DEMO)
@@ -38,7 +39,7 @@ study: $(INSTALLED)
 bench: $(INSTALLED)
 	$(BIN)/python benchmarks/bench.py
 
-# make tutorial DATA=folder: renew the outputs and pictures of docs/tutorial.md and README.md
+# make tutorial DATA=folder: renew the outputs and pictures of docs/guide/tutorial.md
 tutorial: $(INSTALLED)
 	$(BIN)/python examples/tutorial.py $(DATA)
 
@@ -93,6 +94,19 @@ mutation: $(INSTALLED)
 documentation: $(INSTALLED)
 	$(BIN)/pytest tests/documentation
 
+# The site of the documentation: build/docs/html/index.html. Needs no network once it is installed. It
+# has an environment of its own, since the packages for the site are of no use for the tests.
+docs: $(DOCS)/.installed
+	$(DOCS)/bin/python -m sphinx -b html --fail-on-warning --keep-going --quiet \
+	  --doctree-dir build/docs/doctrees docs build/docs/html
+	@echo "Open build/docs/html/index.html"
+
+$(DOCS)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv --clear $(DOCS)
+	$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile \
+	  --constraint constraints.txt --editable '.[docs]'
+	touch $@
+
 # The report is tested in Chromium. Where it is missing and can be had, it is installed; where it
 # cannot, those tests say so and are skipped.
 browser:
@@ -126,7 +140,7 @@ plotly:
 	$(PYTHON) tools/vendor_plotly.py
 
 clean:
-	rm -rf $(VENV) .venv-lowest .venv-dist $(ANNDATA) build dist mrshc-demo mrshc-result mrshc-comparison mrshc-study .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) .venv-lowest .venv-dist $(ANNDATA) $(DOCS) docs/gallery docs/api/generated build dist mrshc-demo mrshc-result mrshc-comparison mrshc-study .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Most modules of the packages are never imported: Python compiles those that are. The version of mrshc,

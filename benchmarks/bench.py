@@ -1,4 +1,4 @@
-"""Measure speed and memory, write benchmarks/results.json, and render it in docs/performance.md.
+"""Measure speed and memory, write benchmarks/results.json, and render it in docs/results.
 
 Run it with `make bench`. It takes about half an hour, most of which the plain twin needs.
 `bench.py --render` only renders the committed results; `bench.py NAME ...` measures some parts and
@@ -30,10 +30,10 @@ sys.path.insert(0, str(HERE.parent / "studies"))
 from publish import replace_section  # noqa: E402 - a script, not part of the package
 
 RESULTS = HERE / "results.json"
-PAGE = HERE.parent / "docs" / "performance.md"
+PAGE = HERE.parent / "docs" / "results" / "performance.md"
 GPU = HERE / "gpu.json"
-SCALING = HERE.parent / "docs" / "scaling.md"
-WHICH_METHOD = HERE.parent / "docs" / "which-method.md"
+LARGE_DATA = HERE.parent / "docs" / "results" / "large-data.md"
+WHICH_METHOD = HERE.parent / "docs" / "guide" / "which-method.md"
 PICTURE = HERE.parent / "docs" / "images" / "growth.png"
 
 # Seconds of the original implementation (R 4.2.2 with PMA and clusGap; sparcl), on one core of a
@@ -629,7 +629,7 @@ PARTS = {
 def render(results):
     """Insert the tables of all parts into the pages."""
     # Each table is on one of the pages; a page without its marks is left unchanged.
-    for path in (PAGE, SCALING, WHICH_METHOD):
+    for path in (PAGE, LARGE_DATA, WHICH_METHOD):
         page = path.read_text(encoding="utf-8")
         for name, part in results.items():
             page = replace_section(page, name, PARTS[name].show(part["figures"]))

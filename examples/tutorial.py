@@ -1,4 +1,4 @@
-"""Run the commands of docs/tutorial.md and README.md, and insert their current outputs.
+"""Run the commands of docs/guide/tutorial.md, and insert their current outputs.
 
     python examples/tutorial.py FOLDER
 
@@ -29,6 +29,7 @@ sys.path.insert(0, str(ROOT / "studies"))
 
 from publish import replace_section  # noqa: E402 - a script, not part of the package
 
+PAGE = ROOT / "docs" / "guide" / "tutorial.md"
 IMAGES = ROOT / "docs" / "images"
 MRSHC = Path(sys.executable).with_name("mrshc")
 
@@ -42,8 +43,6 @@ PROCEDURES = {
     "refined": ("paper, refinement", "--paper --refine"),
     "evidence": ("selection by evidence", "--selection evidence"),
 }
-# README shows only the procedures that can be used without further options.
-BRIEF_PROCEDURES = ("lymphoma", "paper")
 
 
 def procedure_command(folder: str) -> str:
@@ -131,7 +130,6 @@ def run_commands(folder: Path) -> dict[str, str]:
         name: f"```\n$ {command}\n{outputs[command]}```\n" for name, command in COMMANDS.items()
     }
     blocks["procedures"] = render_procedures(folder, list(PROCEDURES))
-    blocks["procedures in brief"] = render_procedures(folder, BRIEF_PROCEDURES)
     printed = io.StringIO()
     with contextlib.chdir(folder), contextlib.redirect_stdout(printed):
         exec(SNIPPET, {})
@@ -190,16 +188,15 @@ def take_screenshot(report: Path, picture: Path) -> None:
 
 
 def main() -> None:
-    """Run all commands, and update the pages and pictures."""
+    """Run all commands, and update the page and its pictures."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_tables(Path(sys.argv[1]), folder)
         blocks = run_commands(folder)
-        for page in (ROOT / "README.md", ROOT / "docs" / "tutorial.md"):
-            text = page.read_text(encoding="utf-8")
-            for section, block in blocks.items():
-                text = replace_section(text, section, block)
-            page.write_text(text, encoding="utf-8")
+        text = PAGE.read_text(encoding="utf-8")
+        for section, block in blocks.items():
+            text = replace_section(text, section, block)
+        PAGE.write_text(text, encoding="utf-8")
         for picture, source in PICTURES.items():
             shutil.copy(folder / source, IMAGES / picture)
         take_screenshot(folder / "lymphoma" / "report.html", IMAGES / "report.png")

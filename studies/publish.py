@@ -3,7 +3,7 @@
     python studies/publish.py NAME ...
 
 Writes studies/NAME.md, and replaces the text between `<!-- NAME -->` and `<!-- end of NAME -->` in
-README.md and docs/*.md. `make study NAME=table1` runs the study first.
+README.md and in the pages below docs/. `make study NAME=table1` runs the study first.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def update_pages(name: str, table: str, *, pages: list[Path], pictures: Path) ->
 def publish_study(name: str, *, root: Path = ROOT) -> None:
     """Render the results of a study, and insert them into the pages that have its marks."""
     results = root / "studies"
-    pages = [root / "README.md", *sorted((root / "docs").glob("*.md"))]
+    pages = [root / "README.md", *sorted((root / "docs").rglob("*.md"))]
     update_pages(name, render_study(name, out=results), pages=pages, pictures=results)
     brief = render_brief(name, out=results)
     if brief is not None:

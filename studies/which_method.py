@@ -1,4 +1,4 @@
-"""Summarise the methods in the committed studies, for the page docs/which-method.md.
+"""Summarise the methods in the committed studies, for the page docs/guide/which-method.md.
 
     python studies/which_method.py
 
@@ -23,7 +23,7 @@ from mrshc.study.tables import markdown_table, mean_and_error
 from mrshc.utils.atomic_files import write_text
 
 STUDIES = ROOT / "studies"
-PAGE = ROOT / "docs" / "which-method.md"
+PAGE = ROOT / "docs" / "guide" / "which-method.md"
 IMAGES = ROOT / "docs" / "images"
 
 

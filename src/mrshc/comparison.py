@@ -99,7 +99,7 @@ def compare(
         Data, with samples in rows.
     methods : mapping of str to estimator or callable, sequence of str, or None, default=None
         Estimators by name, or keys of registered methods, such as `["mrshc", "cosa", "shc-ssl"]`;
-        the keys are those of :data:`mrshc.methods.METHODS` and :data:`mrshc.methods.VARIANTS`. In
+        the keys are those of `mrshc.methods.METHODS` and `mrshc.methods.VARIANTS`. In
         place of an estimator, a function can be given. The function is called with a dict of the
         models that have been fitted so far, by name, and must return an estimator. An estimator is
         a tree estimator of this package, or any clusterer that has the attribute `labels_` after
@@ -158,7 +158,6 @@ def compare(
     See Also
     --------
     mrshc.metrics : Functions that compute the scores.
-    mrshc.methods.METHODS : Registry that defines the default methods.
 
     References
     ----------

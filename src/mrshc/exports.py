@@ -3,7 +3,7 @@
 The functions return text, which the caller writes to files in UTF-8. Tabs and line breaks in names
 are replaced by blanks. In tables (GCT and CDT files), an apostrophe is put in front of each name or
 annotation that a spreadsheet would interpret as a formula
-(:func:`mrshc.utils.text_cleaning.guard_formula`). When :func:`mrshc.io.read_table` reads a GCT
+(`mrshc.utils.text_cleaning.guard_formula`). When :func:`mrshc.io.read_table` reads a GCT
 file, the apostrophes are removed.
 """
 

@@ -10,11 +10,11 @@ from mrshc.plotting.result_pictures import PICTURES
 
 pytestmark = pytest.mark.documentation
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[2] / "docs" / "guide"
 
 
 def test_the_documentation_lists_every_picture():
-    page = (DOCS / "tutorial.md").read_text(encoding="utf-8")
+    page = (DOCS / "result-folder.md").read_text(encoding="utf-8")
     for name in PICTURES:
         assert f"`{name}." in page
 

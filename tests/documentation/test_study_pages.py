@@ -18,15 +18,21 @@ from publish import publish_study  # noqa: E402
 pytestmark = pytest.mark.documentation
 
 STUDY_NAMES = sorted(path.stem for path in CONFIGS.glob("*.toml"))
-# Studies of the page on confidence.
-ON_CONFIDENCE = (
-    *("significance", "significance_paper", "limits"),
-    *("stability", "markers", "confidence"),
-)
-PAGES = dict.fromkeys(ON_CONFIDENCE, "docs/confidence.md") | {"prediction": "docs/predict.md"}
-# Where each study is shown: results.md shows all others, the front page some in brief.
-SHOWN = [(study, PAGES.get(study, "docs/results.md")) for study in STUDY_NAMES]
+# The page in docs/results that shows each study.
+PAGES = {
+    "error-rates": ("significance", "significance_paper", "limits", "stability", "markers"),
+    "new-samples": ("prediction",),
+    "paper": ("table1", "table2", "table3", "section2", "lymphoma", "vantveer", "perou"),
+    "real-data": ("realworld", "confidence"),
+    "simulations": ("robustness", "association", "sparse", "refine", "missing", "outliers"),
+}
+SHOWN = [(study, f"docs/results/{page}.md") for page, names in PAGES.items() for study in names]
+# README shows a part of one of them.
 SHOWN += [("table1 in brief", "README.md")]
+
+
+def test_every_study_has_a_page():
+    assert sorted(study for names in PAGES.values() for study in names) == STUDY_NAMES
 
 
 @pytest.mark.parametrize(("name", "page"), SHOWN)
@@ -52,6 +58,6 @@ def test_committed_tables_are_rendered_from_committed_results(name, tmp_path):
     shutil.copy(ROOT / "README.md", tmp_path)
     publish_study(name, root=tmp_path)
     pages = [Path("README.md"), Path(f"studies/{name}.md")]
-    pages += [page.relative_to(ROOT) for page in (ROOT / "docs").glob("*.md")]
+    pages += [page.relative_to(ROOT) for page in (ROOT / "docs").rglob("*.md")]
     for page in pages:
         assert (tmp_path / page).read_bytes() == (ROOT / page).read_bytes(), page

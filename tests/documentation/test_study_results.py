@@ -65,7 +65,7 @@ def test_mrshc_with_unknown_q_is_near_the_paper(study):
 def test_differences_from_the_paper_are_as_the_page_says(study, method, quantity, said):
     paper, ours = papers(study, method)
     errors = (ours[quantity].mean() - paper[quantity]) / ours[quantity].sem()
-    page = " ".join((STUDIES.parent / "docs" / "results.md").read_text().split())
+    page = " ".join((STUDIES.parent / "docs" / "results" / "paper.md").read_text().split())
     assert said.format(f"{errors:.1f}") in page
 
 

@@ -10,7 +10,7 @@ from mrshc.core.trees.tree import SQUARED_EUCLIDEAN_METRICS
 from mrshc.errors import UserError
 from mrshc.methods import METHODS
 
-# Settings of MrSHC that are recommended for real data; see the page docs/beyond.md.
+# Settings of MrSHC that are recommended for real data; see the page docs/guide/recommended.md.
 RECOMMENDED = {"selection": "association", "linkage": "ward"}
 # The defaults of MrSHC, which are those of Zhang and Zamar (2014).
 PAPER = {"selection": "silhouette", "linkage": "complete"}

@@ -111,8 +111,8 @@ class COSA(TreeCutter):
 
     .. math::
 
-        D_{ij} = -\frac{p}{\nu_{ij}} \eta S_{ij} \log \Big( \frac{1}{S_{ij}}
-        \sum_k v_{ijk} e^{-d_{ijk}/\eta} \Big), \quad
+        D_{ij} = -\frac{p}{\nu_{ij}} \eta S_{ij} \log \left( \frac{1}{S_{ij}}
+        \sum_k v_{ijk} e^{-d_{ijk}/\eta} \right), \quad
         v_{ijk} = \max(w_{ik}, w_{jk}), \quad S_{ij} = \sum_k v_{ijk},
 
     where the sums are over the :math:`\nu_{ij}` features that both samples have. The weights

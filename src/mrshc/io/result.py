@@ -63,8 +63,8 @@ MIN_RANKED_SAMPLES = 3
 # Largest number of names in a message, so that the message remains one sentence.
 _MAX_LISTED_NAMES = 5
 # Proportion of missing values above which users are warned. If more than a third of the values are
-# missing, too few clusters are found (docs/beyond.md). The limit was chosen well below a third and
-# is not tuned.
+# missing, too few clusters are found (docs/guide/missing-values.md). The limit was chosen well
+# below a third and is not tuned.
 _MAX_MISSING_SHARE = 0.2
 # Largest number of annotations that are drawn as bars next to a tree, and largest number of levels
 # of a text annotation that is drawn. With more bars or levels, the legend would take up more space

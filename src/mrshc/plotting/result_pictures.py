@@ -20,7 +20,7 @@ from mrshc.plotting.tree_plots import dendrogram, gap_tests
 # each of 1000 rows is little more than one pixel high. More rows could not be distinguished.
 _MAX_HEATMAP_ROWS = 1000
 # Each feature is tested with a tree that was built without it. The test is not free of bias all the
-# same, because the selected features were chosen together (docs/beyond.md).
+# same, because the selected features were chosen together (docs/guide/markers.md).
 MARKERS_CAVEAT = (
     "The clusters and the selected features were found in the same data: the q-values of markers "
     "are scores that rank features, and are not evidence for the clusters."

@@ -288,7 +288,7 @@ class SizeFactors(_CountStep, OneToOneFeatureMixin, TransformerMixin, BaseEstima
     -----
     For counts :math:`k_{ij}` of feature j in sample i of m samples, the size factor is [1]_
 
-    .. math:: s_i = \operatorname{median}_j \; k_{ij} \Big/ \Bigl(\prod_{l=1}^m k_{lj}\Bigr)^{1/m},
+    .. math:: s_i = \operatorname{median}_j \frac{k_{ij}}{(\prod_{l=1}^m k_{lj})^{1/m}},
 
     where the median is taken over the features that are positive in all samples of the fit. If most
     features have the same abundance in all samples, the ratios of these features all estimate the

@@ -38,18 +38,23 @@ def format_command_help(command: Any, context: Any, *, width: int) -> str:
     width : int
         Number of columns.
     """
-    paragraphs = (command.help or "").split("\n\n")
-    examples = [p.removeprefix(_EXAMPLE) for p in paragraphs if p.startswith(_EXAMPLE)]
-    description = [p for p in paragraphs if not p.startswith(_EXAMPLE)]
+    description, examples = split_help(command)
     usage = [context.command_path, *usage_pieces(command, context)]
     parts = [f"Usage: {' '.join(usage)}"]
-    parts += [_wrap(paragraph, width) for paragraph in description if paragraph]
-    for title, records in _grouped_records(command, context):
+    parts += [_wrap(paragraph, width) for paragraph in description]
+    for title, records in grouped_records(command, context):
         parts.append(_format_section(title, records, width=width))
     if examples:
         lines = (_wrap(example, width, first="  ", others="      ") for example in examples)
         parts.append("Examples:\n" + "\n".join(lines))
     return "\n\n".join(parts) + "\n"
+
+
+def split_help(command: Any) -> tuple[list[str], list[str]]:
+    """Return the paragraphs that describe a command, and its examples."""
+    paragraphs = [paragraph for paragraph in (command.help or "").split("\n\n") if paragraph]
+    examples = [p.removeprefix(_EXAMPLE) for p in paragraphs if p.startswith(_EXAMPLE)]
+    return [p for p in paragraphs if not p.startswith(_EXAMPLE)], examples
 
 
 def usage_pieces(command: Any, context: Any) -> list[str]:
@@ -120,7 +125,7 @@ def _wrap(text: str, width: int, *, first: str = "", others: str = "") -> str:
     )
 
 
-def _grouped_records(command: Any, context: Any) -> Iterator[tuple[str, list[Sequence[str]]]]:
+def grouped_records(command: Any, context: Any) -> Iterator[tuple[str, list[Sequence[str]]]]:
     """Yield the title of each group of parameters, and the help records of its parameters."""
     groups: dict[str, list[Sequence[str]]] = {"Arguments": [], _MOST_USED_TITLE: []}
     for parameter in sorted(command.get_params(context), key=_position):
