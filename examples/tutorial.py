@@ -31,6 +31,8 @@ from publish import replace_section  # noqa: E402 - a script, not part of the pa
 
 PAGE = ROOT / "docs" / "guide" / "tutorial.md"
 IMAGES = ROOT / "docs" / "images"
+# Width of the pictures: about twice that of a page of the site, for screens of high resolution.
+_PAGE_PIXELS = 1600
 MRSHC = Path(sys.executable).with_name("mrshc")
 
 CLUSTER = "mrshc cluster lymphoma.tsv --samples classes.csv --truth class"
@@ -170,6 +172,16 @@ def render_procedures(folder: Path, names: Iterable[str]) -> str:
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
+def save_reduced(source: Path, picture: Path) -> None:
+    """Save a picture for print as a smaller one for a page: fewer pixels and colours."""
+    from PIL import Image
+
+    with Image.open(source) as image:
+        size = (_PAGE_PIXELS, round(image.height * _PAGE_PIXELS / image.width))
+        reduced = image.convert("RGB").resize(size, Image.Resampling.LANCZOS)
+        reduced.quantize(128).save(picture, optimize=True)
+
+
 def take_screenshot(report: Path, picture: Path) -> None:
     """Save the top of a report, as Chromium shows it, as a picture."""
     from playwright.sync_api import sync_playwright
@@ -198,7 +210,7 @@ def main() -> None:
             text = replace_section(text, section, block)
         PAGE.write_text(text, encoding="utf-8")
         for picture, source in PICTURES.items():
-            shutil.copy(folder / source, IMAGES / picture)
+            save_reduced(folder / source, IMAGES / picture)
         take_screenshot(folder / "lymphoma" / "report.html", IMAGES / "report.png")
 
 
