@@ -173,13 +173,13 @@ def render_procedures(folder: Path, names: Iterable[str]) -> str:
 
 
 def save_reduced(source: Path, picture: Path) -> None:
-    """Save a picture for print as a smaller one for a page: fewer pixels and colours."""
+    """Save a picture for print with fewer pixels, for a page."""
     from PIL import Image
 
     with Image.open(source) as image:
         size = (_PAGE_PIXELS, round(image.height * _PAGE_PIXELS / image.width))
         reduced = image.convert("RGB").resize(size, Image.Resampling.LANCZOS)
-        reduced.quantize(128).save(picture, optimize=True)
+        reduced.save(picture, optimize=True)
 
 
 def take_screenshot(report: Path, picture: Path) -> None:
