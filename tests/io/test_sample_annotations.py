@@ -29,10 +29,20 @@ def test_samples_without_a_row_have_no_annotations_and_are_named(write):
     assert pd.isna(table.sample_annotations["class"].iloc[2])
     assert table.sample_annotations["age"].tolist() == [5, 7, pd.NA]
     assert (
-        f"1 sample has no row in {meta} (by its column 'sample'), and so no annotations: c."
+        f"1 sample has no row in {meta} (by its column 'sample'), and so no annotations from it: c."
         in table.notes
     )
     assert any("1 of its rows are of other samples" in note for note in table.notes)
+
+
+def test_samples_without_a_row_keep_the_annotations_of_the_table(write):
+    table = write("s,age,g1,g2,g3,g4\na,30,.1,2,3,1\nb,40,1,.2,1,2\nc,50,3,1,.2,2\n")
+    meta = write("sample,age\na,31\nb,\n", "meta.csv")
+    read = read_table(table, samples=meta, annotations=["age"])
+    assert read.sample_annotations["age"].tolist() == [31, pd.NA, 50]
+    assert any(
+        "replace the table's own, except for samples without a row: age" in n for n in read.notes
+    )
 
 
 def test_a_table_of_other_samples_is_refused(write):

@@ -692,6 +692,13 @@ def test_markers_show_size_and_sign():
     assert [ax.texts[0].get_text() for ax in others] == ["no markers"] * 2
 
 
+def test_a_long_title_leaves_space_for_a_panel_without_markers():
+    no_markers = pd.DataFrame(columns=["contrast", "inside", "feature", "effect_size"])
+    figure = markers(no_markers, 2, title="a long title " * 15)
+    figure.canvas.draw()  # matplotlib would warn if the panel had no space
+    assert figure.axes[0].get_window_extent().height > 20
+
+
 LONG_NAME = "ENSG{}000{}_a_name_that_goes_on_and_on_and_on_and_on"
 
 

@@ -50,6 +50,12 @@ class StoredClustering:
     """
 
     def __init__(self, adata: Any, key: str) -> None:
+        if not hasattr(adata, "uns"):
+            raise ParameterError(
+                "adata must be an AnnData object with a clustering by mrshc.tl.cluster, got a "
+                "{given}. Plots of fitted estimators are in mrshc.plotting.",
+                given=type(adata).__name__,
+            )
         if key not in adata.uns or f"{key}_selected" not in adata.var:
             raise ParameterError(
                 "adata must contain a clustering called {key!r}, but it has none. Call "

@@ -24,6 +24,7 @@ from mrshc.report.sentences import (
     start_set_text,
     support_verdict,
     tree_features_sentence,
+    unclassified_samples,
     verdict_sentence,
 )
 from mrshc.report.top_features import top_features_sentence
@@ -135,7 +136,7 @@ def result_summary(result: Result, *, known_caveats: Collection[str] = ()) -> li
             f"({CER_DEFINITION}), adjusted Rand index {scores['ari']:.3f}, purity "
             f"{scores['purity']:.3f}; cut into {scores['n_classes']} clusters, as many as there "
             f"are classes: classification error rate {scores['cer_at_n_classes']:.3f}, adjusted "
-            f"Rand index {scores['ari_at_n_classes']:.3f}."
+            f"Rand index {scores['ari_at_n_classes']:.3f}.{unclassified_samples(result)}"
         )
     notes = [caveat for caveat in caveats(result) if caveat not in known_caveats]
     # A sentence that mentions a parameter stays one, so that the command line can name its option.

@@ -64,7 +64,7 @@ def orient_table(
     side, reason = _find_feature_side(raw, features=features, truth=truth, annotations=annotations)
     X = raw.values.T if side == "rows" else raw.values
     n, p = X.shape
-    _refuse_too_few((n, p), side, min_samples=min_samples)
+    _refuse_too_few((n, p), side, min_samples=min_samples, notes=raw.notes)
     summary = Sentence(
         "{p:,} features and {n:,} samples; features in {side} ({reason}).",
         p=p,
@@ -166,22 +166,27 @@ def _find_feature_side(
     )
 
 
-def _refuse_too_few(shape: tuple[int, int], side: str, *, min_samples: int) -> None:
+def _refuse_too_few(
+    shape: tuple[int, int], side: str, *, min_samples: int, notes: Sequence[str]
+) -> None:
     """Raise FlawError if a table has too few samples or features.
 
-    The message states that the orientation of the table may be wrong.
+    The message states that the orientation of the table may be wrong. It contains `notes`, the
+    sentences on how the file was read: it may be the wrong sheet of a workbook.
     """
     n, p = shape
     if n < min_samples or p < _MIN_FEATURES:
         other = "columns" if side == "rows" else "rows"
+        named: dict[str, Any] = {f"note_{i}": note for i, note in enumerate(notes)}
         raise FlawError(
             Sentence(
                 "must hold at least {fewest[0]} samples and {fewest[1]} features, but has {n} and "
-                "{p} with features in {side}. If they are in {other}, give {features}",
+                "{p} with features in {side}.{notes} If they are in {other}, give {features}",
                 fewest=(min_samples, _MIN_FEATURES),
                 n=n,
                 p=p,
                 side=side,
+                notes=Sentence("".join(f" {{{name}}}" for name in named), **named),
                 other=other,
                 features=Setting("features", other),
             )

@@ -7,7 +7,9 @@ import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from mrshc.errors import Parameter, Sentence
@@ -140,7 +142,8 @@ def join_annotations(
     -------
     Table
         The table with the additional annotations, which are missing for samples without a row in
-        the second table. An existing annotation with the same title is replaced.
+        the second table. An existing annotation with the same title is replaced, except for samples
+        without a row in the second table.
 
     Raises
     ------
@@ -153,16 +156,21 @@ def join_annotations(
     # Rows of samples that do not occur in the second table are filled with NaN.
     joined = _select_rows(annotations.set_index(key), table.sample_names)
     combined = table.sample_annotations.copy()
+    is_absent = np.isin(table.sample_names, absent)
     replaced = [title for title in joined.columns if title in combined]
     for title in joined.columns:
-        column = replace_missing(joined[title], na_values)
+        column: Any = replace_missing(joined[title], na_values)
+        if title in replaced:
+            own = combined[title].astype(object)
+            column = np.where(is_absent, own.where(own.notna(), None), column)
         combined[title] = parse_annotation(column, annotations.attrs["decimal"])
     n_unused = len(annotations) - (len(names) - len(absent))
     note = f"Annotations from {file_name}: {', '.join(map(str, joined.columns)) or 'none'}" + (
         f"; {n_unused:,} of its rows are of other samples." if n_unused else "."
     )
     if replaced:
-        note += f" They replace the table's own: {', '.join(replaced)}."
+        exception = ", except for samples without a row" if absent else ""
+        note += f" They replace the table's own{exception}: {', '.join(replaced)}."
     sheet_notes = [
         Sentence("{name}: {note}", name=file_name, note=text) for text in annotations.attrs["notes"]
     ]
@@ -170,8 +178,8 @@ def join_annotations(
     if absent:
         n_absent = "1 sample has" if len(absent) == 1 else f"{len(absent):,} samples have"
         notes.append(
-            f"{n_absent} no row in {file_name} (by its column {key!r}), and so no annotations: "
-            f"{_list_names(absent)}."
+            f"{n_absent} no row in {file_name} (by its column {key!r}), and so no annotations from "
+            f"it: {_list_names(absent)}."
         )
     return replace(table, sample_annotations=combined, notes=(*table.notes, *notes))
 

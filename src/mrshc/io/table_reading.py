@@ -211,9 +211,10 @@ def _read_and_orient(
         annotations=annotations,
         min_samples=min_samples,
     )
-    return join_annotations(
-        table, annotations, file_name=display_name(samples), na_values=options.na_values
-    )
+    name = display_name(samples)
+    if samples_sheet is not None:
+        name = f"sheet {samples_sheet!r} of {name}"
+    return join_annotations(table, annotations, file_name=name, na_values=options.na_values)
 
 
 def can_read_in_blocks(path: str | os.PathLike[str]) -> bool:

@@ -309,13 +309,12 @@ def markers(
     full_width = figure_parts.MAX_FIGURE_WIDTH if size is None else size[0]
     n_fitting = max(1, int((full_width - _LEGEND_INCHES) / width))
     n_rows, n_columns = _panel_grid(len(panels), widest=min(_PANELS_PER_ROW, n_fitting))
-    # In addition to the bars, each panel needs a height of 0.8 inches for its title and axis, and
-    # the figure needs 0.6 inches for its title.
-    figure = figure_parts.new_figure(
-        width * n_columns + _LEGEND_INCHES, (height + 0.8) * n_rows + 0.6, size=size
-    )
+    # In addition to the bars, each panel needs a height of 0.8 inches for its title and axis.
+    inches = width * n_columns + _LEGEND_INCHES if size is None else size[0]
+    above = figure_parts.heading_height(title, inches=inches)
+    figure = figure_parts.new_figure(inches, (height + 0.8) * n_rows + above, size=size)
     if size is not None:
-        height = max(0.1, (size[1] - 0.6) / n_rows - 0.8)
+        height = max(0.1, (size[1] - above) / n_rows - 0.8)
     grid = figure.subplots(n_rows, n_columns, squeeze=False, sharex=True).ravel()
     # All panels have the same scale, so effect sizes can be compared between clusters.
     limit = max((float(np.abs(panel.effects).max(initial=0.0)) for panel in panels), default=0.0)

@@ -203,6 +203,16 @@ def set_figure_heading(figure: Figure, title: str) -> None:
     figure.suptitle(text, x=0.01, ha="left", fontsize=_TITLE_FONT, parse_math=False)
 
 
+def heading_height(title: str | None, *, inches: float) -> float:
+    """Return the height, in inches, of a title above all panels of a figure of a given width.
+
+    It includes the space between the title and the panels, which there is without a title, too.
+    """
+    text = wrap_text(title or "", inches=inches, size=_TITLE_FONT)
+    # Lines of text are 1.2 times as high as their font.
+    return 0.3 + len(text.splitlines()) * 1.2 * _TITLE_FONT / POINTS_PER_INCH
+
+
 def wrap_text(text: str, *, inches: float, size: float) -> str:
     """Return text with additional line breaks, such that each line fits into a width of `inches`.
 

@@ -490,6 +490,7 @@ def _draw_cut(ax: Axes, k: int, *, height: float) -> None:
         ha="right",
         fontsize=figure_parts.SMALL_FONT,
         bbox={"facecolor": "#FFFFFF", "edgecolor": "none", "alpha": 0.8, "pad": 1},
+        zorder=0.9,  # below the branches (zorder 1), which the label must not hide
     )
 
 

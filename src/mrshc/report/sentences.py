@@ -79,8 +79,23 @@ def _agreement_sentence(result: Result) -> str | None:
         f"therefore counts as an error. The adjusted Rand index is {scores['ari']:.3f}; it is 1 if "
         "clusters and classes are equal, and about 0 for random clusters. "
         f"{scores['purity']:.1%} of the samples belong to the most frequent class of their cluster "
-        "(purity)."
+        f"(purity).{unclassified_samples(result)}"
     )
+
+
+def unclassified_samples(result: Result) -> str:
+    """Return a sentence on samples without a known class, after a space; empty if all have one."""
+    n_unknown = len(result.samples) - result.about["scores"]["n_samples"]
+    if not n_unknown:
+        return ""
+    verb = "is" if n_unknown == 1 else "are"
+    samples = _format_count(n_unknown, "sample")
+    return f" {samples} without a known class {verb} left out of these scores."
+
+
+def _format_share(share: float) -> str:
+    """Return a positive share as a percentage with one decimal; small shares do not become 0."""
+    return f"{share:.1%}" if share >= 0.0005 else "below 0.1%"
 
 
 def curve_legend(story: SearchStory) -> str:
@@ -399,7 +414,7 @@ def facts(result: Result) -> list[tuple[str, Any]]:
         *rule_facts,
         ("associated features", None if n_associated is None else f"{n_associated:,}"),
         ("outlying samples", len(about["outliers"]) or None),
-        ("missing values", f"{missing / cells:.1%}" if missing else None),
+        ("missing values", _format_share(missing / cells) if missing else None),
     ]
     if scores := about["scores"]:
         # The classification error rate needs an explanation, so it is given in a sentence only.

@@ -260,6 +260,6 @@ def _mismatch_error(index: pd.Index, names: pd.Index, *, what: str, unit: str) -
         problem = f"has several entries for {index[index.duplicated()][0]!r}"
     return ValueError(
         f"{what} must have one entry for each {unit} by its index, but {problem}. Correct the "
-        f"index, or pass values in the order of the {unit}s without an index, such as by "
-        "to_numpy()."
+        f"index, or add missing entries as missing values, such as by reindex(names of the "
+        f"{unit}s)."
     )

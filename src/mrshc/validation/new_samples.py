@@ -104,8 +104,8 @@ def match_features(wanted: Sequence[str], given: Sequence[str]) -> Index:
         positions[name] = position
     if absent := [name for name in wanted if name not in positions]:
         raise UserError(
-            f"New samples must have all {len(wanted):,} features that the clusters are compared "
-            f"in, but {len(absent):,} of them {'is' if len(absent) == 1 else 'are'} missing: "
+            f"New samples must have all {len(wanted):,} features that are needed to assign them, "
+            f"but {len(absent):,} of them {'is' if len(absent) == 1 else 'are'} missing: "
             f"{_list_names(absent)}. Check the names, and whether samples are in rows; a feature "
             "that was not measured can be given as a column of missing values."
         )

@@ -64,6 +64,12 @@ def test_a_sheet_without_numbers_is_named(workbook):
         read_table(path)
 
 
+def test_a_sheet_that_is_too_small_is_named(workbook):
+    ages = [["name", "age"], *([f"s{i}", 50 + i] for i in range(6))]
+    with pytest.raises(TableError, match=r"Sheet 'ages' is read, the first of 'ages', 'table'"):
+        read_table(workbook(ages=ages, table=ROWS))
+
+
 def test_sheets_are_chosen_by_name_or_number(workbook):
     other = [[row[0], *(2 * v if isinstance(v, float) else v for v in row[1:])] for row in ROWS]
     path = workbook(first=ROWS, second=other)
