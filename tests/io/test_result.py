@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from dataclasses import replace
 
 import jsonschema
@@ -98,6 +99,13 @@ def test_a_written_result_can_be_loaded(result, tmp_path):
         assert list(before.index) == list(after.index)
         same = {"check_dtype": False, "check_index_type": False, "check_column_type": False}
         pd.testing.assert_frame_equal(after, before, **same)
+
+
+def test_a_result_is_shown_in_one_line(result):
+    assert re.fullmatch(
+        rf"Result\({result.about['method']}: \d+ samples, \d+ of \d+ features, \d clusters?\)",
+        repr(result),
+    )
 
 
 def test_results_of_optional_steps_are_stored(result):

@@ -18,6 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mrshc.core.selection import SelectionRule, find_rule
+from mrshc.core.selection.explanation import format_count
 from mrshc.enrichment import gene_name
 from mrshc.errors import Sentence, Setting, UserError
 from mrshc.exports import gct
@@ -84,7 +85,7 @@ class ResultError(UserError):
     """
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Result:
     """The result of a clustering, with names and annotations of samples and features.
 
@@ -284,6 +285,14 @@ class Result:
     def n_clusters_(self) -> int:
         """Number of clusters."""
         return int(self.about["chosen"]["n_clusters"])
+
+    def __repr__(self) -> str:
+        chosen, data = self.about["chosen"], self.about["data"]
+        return (
+            f"Result({self.about['method']}: {len(self.samples):,} samples, "
+            f"{chosen['n_features']:,} of {data['n_features']:,} features, "
+            f"{format_count(self.n_clusters_, 'cluster')})"
+        )
 
     @property
     def n_clusters_given(self) -> int | None:
