@@ -34,6 +34,20 @@ print(shifted(3.0), sum(shifted.dispatcher.stats.cache_hits.values()))
 """
 
 
+@jit()
+def reciprocal(x):
+    """Return 1 / x of a positive number."""
+    if x < 0.0:
+        raise ValueError("negative")
+    return 1.0 / x
+
+
+@jit()
+def shifted_reciprocal(x):
+    """Return 1 / x + 1 of a positive number."""
+    return reciprocal(x) + 1.0
+
+
 def double(x):
     """Return twice x."""
     return 2.0 * x
@@ -52,6 +66,22 @@ def test_a_loop_is_cached(tmp_path):
     again = jit()(double)
     assert again(3.0) == 6.0
     assert sum(again.dispatcher.stats.cache_hits.values()) == 1
+
+
+def test_a_called_function_is_part_of_the_code_of_its_caller(tmp_path):
+    assert shifted_reciprocal(2.0) == 1.5
+    assert [file.name.split("-")[0] for file in tmp_path.rglob("*.nbc")] == [
+        "test_jit.shifted_reciprocal"
+    ]
+    assert reciprocal(4.0) == 0.25, "it can also be called from Python"
+
+
+@pytest.mark.parametrize(
+    ("x", "error", "message"), [(-1.0, ValueError, "negative"), (0.0, ZeroDivisionError, "zero")]
+)
+def test_an_error_of_a_called_function_is_raised(x, error, message):
+    with pytest.raises(error, match=message):
+        shifted_reciprocal(x)
 
 
 def test_without_a_folder_for_the_cache_there_is_one_warning(monkeypatch):

@@ -29,6 +29,16 @@ T = TypeVar("T")
 _BLOCK_CELLS = 1 << 19
 
 
+class _WriteableView:
+    """Describes the memory of a read-only array to numpy as if it were writeable."""
+
+    def __init__(self, values: NDArray[Any]) -> None:
+        self._values = values  # keeps the memory alive
+        interface = values.__array_interface__
+        address = interface["data"][0]
+        self.__array_interface__ = interface | {"data": (address, False)}
+
+
 class CentredArray(CentredMatrix):
     """A data matrix in memory and one offset per column, which together define the centred matrix.
 
@@ -98,12 +108,14 @@ class CentredArray(CentredMatrix):
         contains the column offsets.
         """
         by_columns = not self.values.flags.c_contiguous
-        values = self.values.T if by_columns else self.values.view()
-        # numba compiles separate versions of a function for writeable and for read-only arrays. The
-        # array of the user may be read-only. All arrays are therefore passed as read-only, so that
-        # only one version has to be compiled.
-        values.flags.writeable = False
-        return values, by_columns, self.offsets
+        values = self.values
+        # Numba compiles separate versions of a function for writeable and for read-only arrays. The
+        # array of the user may be read-only, but the arrays to which compiled functions copy some
+        # of its columns are not. All arrays are therefore passed as writeable, so that only one
+        # version has to be compiled. No compiled function writes to the data.
+        if not values.flags.writeable:
+            values = np.asarray(_WriteableView(values))
+        return values.T if by_columns else values, by_columns, self.offsets
 
     @cached_property
     def column_norms(self) -> Float:

@@ -13,11 +13,13 @@ import numpy as np
 from mrshc.core.array_types import Float, Index
 from mrshc.core.kernels.jit import jit
 from mrshc.core.kernels.linkage_codes import LinkageMethod
+from mrshc.core.kernels.partitions import count_groups
+from mrshc.core.kernels.vectors import copy_into, index_range
 
 
 @jit()
-def top_dispersions(distances: Float, linkage: int, power: int, max_clusters: int) -> Float:
-    """Return the dispersions W_k within k = 1, ..., max_clusters clusters of samples.
+def top_dispersions(distances: Float, linkage: int, power: int, max_clusters: int | None) -> Float:
+    """Return the dispersions W_k within k = 1, 2, ... clusters of samples.
 
     The samples are clustered by agglomerative hierarchical clustering, and the tree is cut into k
     clusters for each k.
@@ -32,31 +34,28 @@ def top_dispersions(distances: Float, linkage: int, power: int, max_clusters: in
     power : {1, 2}
         1 if W_k is computed from the entries of `distances`, 2 if W_k is computed from the square
         roots of these entries.
-    max_clusters : int
-        Largest number of clusters.
+    max_clusters : int or None
+        Largest number of clusters. None means that it is 2, and that the linkage is reducible, that
+        is, neither centroid nor median linkage. A faster algorithm is then used, and numba compiles
+        only this algorithm.
 
     Returns
     -------
     array of shape (max_clusters,)
         W_1, W_2, ..., W_max_clusters.
+
+    Notes
+    -----
+    Consider two clusters that are nearest neighbours of each other. A linkage is reducible if their
+    union is never closer to a third cluster than the nearer of the two clusters was.
     """
     # Pruning, the most frequent caller, needs only W_1 and W_2. The nearest-neighbour chain
     # algorithm finds the two clusters in O(n^2) operations, but is valid only for reducible
     # linkages.
-    if max_clusters == 2 and _is_reducible(linkage):
+    if max_clusters is None:
         membership = _top_split_membership(distances.copy(), linkage)
         return _split_dispersions(distances, membership, power)
     return _top_cluster_dispersions(distances, linkage, power, max_clusters)
-
-
-@jit()
-def _is_reducible(linkage: int) -> bool:
-    """Return whether a linkage is reducible.
-
-    Consider two clusters that are nearest neighbours of each other. A linkage is reducible if their
-    union is never closer to a third cluster than the nearer of the two clusters was.
-    """
-    return linkage != LinkageMethod.centroid and linkage != LinkageMethod.median
 
 
 @jit()
@@ -71,9 +70,11 @@ def _top_split_membership(distances: Float, linkage: int) -> Float:
     these clusters.
     """
     n = distances.shape[0]
-    sizes = np.ones(n)
+    sizes = np.empty(n)
+    sizes[:] = 1.0
     # The members of a cluster are stored as a linked list, so two clusters are joined in O(1).
-    first_member, last_member, next_member = np.arange(n), np.arange(n), np.full(n, -1)
+    first_member, last_member, next_member = index_range(n), index_range(n), index_range(n)
+    next_member[:] = -1
     chain, length, m = np.empty(n, np.intp), 0, n
     for i in range(n):
         distances[i, i] = np.inf
@@ -107,7 +108,7 @@ def _top_split_membership(distances: Float, linkage: int) -> Float:
         # Move the last cluster to the free row and column. The rows remain contiguous, and the
         # search for a minimum becomes shorter with each merge.
         if j != last:
-            distances[j, :m] = distances[last, :m]
+            copy_into(distances[j, :m], distances[last, :m])
             for k in range(m):
                 distances[k, j] = distances[k, last]
             distances[j, j] = np.inf
@@ -270,14 +271,17 @@ def dispersion(distances: Float, labels: Index, power: int) -> float:
     float
         W_k, in which each pair of samples is counted once.
     """
-    k = labels.max() + 1
+    k = count_groups(labels)
     sizes, sums = np.zeros(k), np.zeros(k)
     for i in range(labels.size):
         sizes[labels[i]] += 1
         for j in range(i):
             if labels[i] == labels[j]:
                 sums[labels[i]] += np.sqrt(distances[i, j]) if power == 2 else distances[i, j]
-    return (sums / (2 * sizes)).sum()
+    total = 0.0
+    for c in range(k):
+        total += sums[c] / (2 * sizes[c])
+    return total
 
 
 @jit()
@@ -288,7 +292,9 @@ def _split_dispersions(distances: Float, membership: Float, power: int) -> Float
     The other arguments are those of `dispersion`.
     """
     n = membership.size
-    n_members = membership.sum()
+    n_members = 0.0
+    for i in range(n):
+        n_members += membership[i]
     total = within_members = within_others = 0.0
     for i in range(n):
         row = distances[i]
@@ -299,9 +305,7 @@ def _split_dispersions(distances: Float, membership: Float, power: int) -> Float
             # branches, which is faster.
             within_members += distance * (membership[i] * membership[j])
             within_others += distance * ((1.0 - membership[i]) * (1.0 - membership[j]))
-    return np.array(
-        [
-            total / (2 * n),
-            within_members / (2 * n_members) + within_others / (2 * (n - n_members)),
-        ]
-    )
+    out = np.empty(2)
+    out[0] = total / (2 * n)
+    out[1] = within_members / (2 * n_members) + within_others / (2 * (n - n_members))
+    return out

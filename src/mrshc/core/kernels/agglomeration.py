@@ -12,6 +12,8 @@ import numpy as np
 from mrshc.core.array_types import Float, Index
 from mrshc.core.kernels.jit import jit
 from mrshc.core.kernels.linkage_codes import LinkageMethod
+from mrshc.core.kernels.sorting import stable_order
+from mrshc.core.kernels.vectors import index_range
 
 
 @jit()
@@ -83,7 +85,8 @@ def _chain_merges(distances: Float, linkage: int) -> Float:
         In each row, a sample of each of the two merged clusters, and the height.
     """
     n = distances.shape[0]
-    merges, sizes = np.empty((n - 1, 3)), np.ones(n)
+    merges, sizes = np.empty((n - 1, 3)), np.empty(n)
+    sizes[:] = 1.0
     chain, length, first = np.empty(n, np.intp), 0, 0
     for m in range(n - 1):
         if length == 0:
@@ -169,7 +172,9 @@ def _single_linkage_merges(distances: Float) -> Float:
     at smaller heights.
     """
     n = distances.shape[0]
-    merges, closest, is_added = np.empty((n - 1, 3)), np.full(n, np.inf), np.zeros(n, np.bool_)
+    merges, closest, is_added = np.empty((n - 1, 3)), np.empty(n), np.empty(n, np.bool_)
+    closest[:] = np.inf
+    is_added[:] = False
     x = 0
     for m in range(n - 1):
         is_added[x] = True
@@ -194,9 +199,10 @@ def _number_nodes(merges: Float) -> Float:
     n = merges.shape[0] + 1
     tree = np.empty((n - 1, 4))
     # parents[node] is a node above `node`, or `node` itself if it has not been merged.
-    parents, sizes = np.arange(2 * n - 1), np.ones(2 * n - 1)
+    parents, sizes = index_range(2 * n - 1), np.empty(2 * n - 1)
+    sizes[:] = 1.0
     # Equal heights stay in the order in which the merges were found, as in scipy.
-    order = np.argsort(merges[:, 2], kind="mergesort")
+    order = stable_order(merges[:, 2].copy())
     for row in range(n - 1):
         merge = merges[order[row]]
         a, b = _root(parents, int(merge[0])), _root(parents, int(merge[1]))

@@ -14,7 +14,7 @@ import numpy as np
 
 from mrshc.core.array_types import Float, Index
 from mrshc.core.kernels.jit import jit
-from mrshc.core.kernels.products import multiply, multiply_transposed
+from mrshc.core.kernels.products import multiply, multiply_rows, multiply_transposed
 from mrshc.core.kernels.residual import (
     Residual,
     correct_image,
@@ -40,7 +40,14 @@ from mrshc.core.kernels.sparse_direction import (
     largest_slope,
     threshold_slopes,
 )
-from mrshc.core.kernels.vectors import dot, euclidean_distance, l1_distance
+from mrshc.core.kernels.vectors import (
+    copy_into,
+    dot,
+    euclidean_distance,
+    index_range,
+    l1_distance,
+    take,
+)
 
 
 class AlternationStart(NamedTuple):
@@ -128,38 +135,40 @@ def alternate(
     norms = ColumnNorms(column_norms, correction_norms(residual.corrections, p))
     u, image = np.zeros(n), start.image.copy()
     correct_image(residual.corrections, image, start.v)
-    indices, weights, scale, depth = np.arange(p), start.v, 0.0, -1.0
+    indices, weights, scale, depth = index_range(p), start.v, 0.0, -1.0
     screen = empty_screen(residual.X)
     n_iter, converged = 0, False
-    while n_iter < settings.max_iter and not converged:
-        if residual.orthogonal:
-            image = orthogonalise(image, residual.scores)
+    # The functions are called with t, not with `n_iter`: numba would compile them twice, for the
+    # constant 0 and for integers.
+    for t in range(settings.max_iter):
+        orthogonalise(image, residual.orthogonal_to)
         # If the norm of the image does not exceed rounding error, the direction of the image, and
         # so u, is undefined.
         norm = np.sqrt(dot(image, image))
         if norm <= settings.noise:
             return _empty_component(n)
         old_u, old_indices, old_weights = u, indices, weights
-        u = image / norm
+        u = np.empty(n)
+        _write_quotients(image, norm, u)
         # Try the cheapest computation first: use the screen of the previous iterations. If that
         # screen is not valid at u, use a screen made from the trace. If that screen is not valid
         # either, use all columns.
-        slopes = screened_slopes(residual, screen, u, settings.l1_bound, depth)
-        if slopes.active_depth < 0.0 and has_bounds(trace, n_iter):
-            screen = screen_from_trace(residual, norms, trace, n_iter, u)
-            slopes = screened_slopes(residual, screen, u, settings.l1_bound, depth)
+        slopes = screened_slopes(residual.scores, screen, u, settings.l1_bound, depth)
+        if slopes.active_depth < 0.0 and has_bounds(trace, t):
+            screen = screen_from_trace(residual, norms, trace, t, u)
+            slopes = screened_slopes(residual.scores, screen, u, settings.l1_bound, depth)
         is_screened = slopes.active_depth >= 0.0
         if not is_screened:
-            slopes = _compute_all_slopes(residual, u, settings.l1_bound, depth, trace, n_iter)
+            slopes = _compute_all_slopes(residual, u, settings.l1_bound, depth, trace, t)
             screen = empty_screen(residual.X)
             # The radius of the new screen is derived from the last change of u. In the first
             # iteration, there is no previous u, so no screen is made.
-            if n_iter > 0 and slopes.largest > 0.0:
+            if t > 0 and slopes.largest > 0.0:
                 screen = screen_from_slopes(
                     residual, norms, slopes, u, euclidean_distance(u, old_u)
                 )
         depth = slopes.active_depth
-        _write_record(record, n_iter, u, slopes.largest - depth)
+        _write_record(record, t, u, slopes.largest - depth)
         if slopes.largest == 0.0:
             return _empty_component(n)
         positions, weights = threshold_slopes(
@@ -167,14 +176,24 @@ def alternate(
         )
         scale = _sparse_dot(slopes.values, positions, weights)
         if is_screened:
-            indices = screen.columns[positions]
-            image = _residual_times_screened(residual, screen, positions, weights)
+            indices = take(screen.columns, positions)
+            image = _residual_times_screened(residual.scores, screen, positions, weights)
         else:
             indices = positions
             image = _residual_times(residual, indices, weights)
-        n_iter += 1
+        n_iter = t + 1
         converged = l1_distance(old_indices, old_weights, indices, weights) <= settings.tol
+        if converged:
+            break
     return Alternation(u, indices, weights, scale, n_iter, converged)
+
+
+# Division as in numpy raises no errors, so the loop can be vectorised.
+@jit(error_model="numpy")
+def _write_quotients(vector: Float, divisor: float, out: Float) -> None:
+    """Write the entries of a vector, divided by a number, to `out`."""
+    for i in range(vector.size):
+        out[i] = vector[i] / divisor
 
 
 @jit()
@@ -202,7 +221,7 @@ def _compute_all_slopes(
     # can be used in later runs even if the earlier components are different.
     if t < trace.units.size:
         write_trace(trace, t, u, slopes)
-    deflate_slopes(residual, residual.loadings, residual.corrections, slopes, u)
+    deflate_slopes(residual.scores, residual.loadings, residual.corrections, slopes, u)
     largest = largest_slope(slopes)
     if largest == 0.0:
         return Slopes(slopes, 0.0, 0.0)
@@ -232,22 +251,23 @@ def _residual_times(residual: Residual, indices: Index, weights: Float) -> Float
     The other entries of v are zero.
     """
     image = multiply(residual.X, residual.by_columns, residual.offsets, indices, weights)
-    deflate_image(residual, residual.loadings, residual.corrections, image, indices, weights)
+    deflate_image(residual.scores, residual.loadings, residual.corrections, image, indices, weights)
     return image
 
 
 @jit()
 def _residual_times_screened(
-    residual: Residual, screen: Screen, positions: Index, weights: Float
+    scores: Float, screen: Screen, positions: Index, weights: Float
 ) -> Float:
     """Return the residual matrix times a sparse vector v, computed from the columns of a screen.
 
     A screen contains copies of some columns of the data, including all columns in which v is not
-    zero. `positions` are the positions of the non-zero entries of v among the columns of the
-    screen, and `weights` are the values of these entries.
+    zero. `scores` are those of the components that are subtracted from the data. `positions` are
+    the positions of the non-zero entries of v among the columns of the screen, and `weights` are
+    the values of these entries.
     """
-    image = multiply(screen.packed, False, screen.offsets, positions, weights)
-    deflate_image(residual, screen.loadings, screen.corrections, image, positions, weights)
+    image = multiply_rows(screen.packed, screen.offsets, positions, weights)
+    deflate_image(scores, screen.loadings, screen.corrections, image, positions, weights)
     return image
 
 
@@ -255,5 +275,5 @@ def _residual_times_screened(
 def _write_record(record: IterateRecord, t: int, u: Float, threshold: float) -> None:
     # The record has no rows if the component need not be certified.
     if t < record.thresholds.size:
-        record.scores[t] = u
+        copy_into(record.scores[t], u)
         record.thresholds[t] = threshold

@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 from mrshc.core.array_types import Float, Index, Mask
 from mrshc.core.kernels.jit import jit
 from mrshc.core.kernels.p_values import write_f_tail_probabilities
+from mrshc.core.kernels.partitions import count_groups
+from mrshc.core.kernels.sorting import stable_order
 
 # Up to this number of samples, ranks are computed by comparing all pairs of samples, which is then
 # faster than sorting.
@@ -48,11 +50,13 @@ def write_explained_rank_variance(
     appear significant if most of its values are equal and only a few values differ.
     """
     p, n = features.shape
-    n_groups = partitions.max() + 1
+    n_groups = 0
+    for m in range(partitions.shape[0]):
+        n_groups = max(n_groups, count_groups(partitions[m]))
     sums, counts = np.empty(n_groups), np.empty(n_groups)
     for j in range(p):
-        order = np.argsort(features[j])
-        n_observed = n  # argsort puts NaN last, so the first n_observed values are not missing
+        order = stable_order(features[j])
+        n_observed = n  # NaN come last, so the first n_observed values are not missing
         while n_observed > 0 and np.isnan(features[j, order[n_observed - 1]]):
             n_observed -= 1
         for m in range(partitions.shape[0]):
@@ -110,10 +114,12 @@ def analyse_variance(features: Float, partitions: Index) -> tuple[Float, Float]:
         Sums of squares of the values between groups, as in `write_association`.
     """
     p, (m, n) = features.shape[0], partitions.shape
-    groups, first_groups = np.empty((n, m), np.intp), np.zeros(m + 1, np.intp)
+    groups, first_groups = np.empty((n, m), np.intp), np.empty(m + 1, np.intp)
+    first_groups[0] = 0
     for k in range(m):
-        groups[:, k] = partitions[k] + first_groups[k]
-        first_groups[k + 1] = first_groups[k] + partitions[k].max() + 1
+        for i in range(n):
+            groups[i, k] = partitions[k, i] + first_groups[k]
+        first_groups[k + 1] = first_groups[k] + count_groups(partitions[k])
     fractions, freedom = np.empty((p, m)), np.empty((p, m, 2), np.intp)
     p_values, between = np.empty((p, m)), np.empty((p, m))
     write_association(features, groups, first_groups, fractions, freedom, between)
@@ -160,7 +166,7 @@ def write_association(
     p, n = features.shape
     n_groups = first_groups[-1]
     is_union, containing = _find_unions(groups, first_groups)
-    summed_groups = groups[:, np.flatnonzero(~is_union)]
+    summed_groups = _groups_without_unions(groups, is_union)
     rank_sums, value_sums, counts = np.empty(n_groups), np.empty(n_groups), np.empty(n_groups)
     ranks = np.empty(n)
     for j in range(p):
@@ -205,6 +211,19 @@ def write_association(
 
 
 @jit()
+def _groups_without_unions(groups: Index, is_union: Mask) -> Index:
+    """Return the columns of `groups` of the partitions that do not consist of unions."""
+    out = np.empty((groups.shape[0], is_union.size), np.intp)
+    n_kept = 0
+    for m in range(is_union.size):
+        if not is_union[m]:
+            for i in range(groups.shape[0]):
+                out[i, n_kept] = groups[i, m]
+            n_kept += 1
+    return out[:, :n_kept].copy()
+
+
+@jit()
 def _find_unions(groups: Index, first_groups: Index) -> tuple[Mask, Index]:
     """Return which partitions consist of unions of the groups of the next partition.
 
@@ -219,7 +238,9 @@ def _find_unions(groups: Index, first_groups: Index) -> tuple[Mask, Index]:
         previous partition does not consist of such unions, or if the group is empty.
     """
     n, n_partitions = groups.shape
-    is_union, containing = np.zeros(n_partitions, np.bool_), np.full(first_groups[-1], -1)
+    is_union, containing = np.empty(n_partitions, np.bool_), np.empty(first_groups[-1], np.intp)
+    is_union[:] = False
+    containing[:] = -1
     for m in range(n_partitions - 1):
         is_union[m] = True
         for i in range(n):
@@ -264,7 +285,7 @@ def _write_ranks(values: Float, ranks: Float) -> None:
 @jit()
 def _write_ranks_by_sorting(values: Float, ranks: Float) -> None:
     """Write the ranks of the values of a feature; see `_write_ranks`."""
-    order = np.argsort(values)
+    order = stable_order(values)
     start = 0
     while start < values.size:
         end = start + 1

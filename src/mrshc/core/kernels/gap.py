@@ -17,11 +17,9 @@ from mrshc.core.kernels.jit import jit
 from mrshc.core.kernels.principal_box import (
     absolute_distances,
     correlation_distances,
-    principal_box,
-    principal_box_of_centred_rows,
-    principal_ranges,
     squared_distances_from_gram,
 )
+from mrshc.core.kernels.vectors import copy_into
 
 # Dispersions smaller than this fraction of W_1 are replaced by this fraction of W_1, so that their
 # logarithms are finite. The fraction is below the relative rounding error of double precision, so a
@@ -40,7 +38,9 @@ class GapTestSettings(NamedTuple):
 
     linkage: int  # value of a LinkageMethod
     power: int  # 1: city-block distances; 2: squared distances, W_k is a sum of their square roots
-    is_correlation: bool  # whether squared distances are 1 - correlation of samples over features
+    # the argument of `top_dispersions`: None if there are at most two clusters and the linkage is
+    # reducible, otherwise the largest number of clusters
+    max_clusters: int | None
     n_references: int  # maximum number of reference data sets
     first_check: int  # number of reference data sets before the first check
     check_interval: int  # number of reference data sets between checks
@@ -48,9 +48,29 @@ class GapTestSettings(NamedTuple):
     n_standard_errors: float
 
 
+class ReferenceBox(NamedTuple):
+    """The box on which reference data sets are uniform, and the metric of their distances.
+
+    A reference data set has m samples in the box. If there are n > m samples in the group, the
+    other n - m samples are constant. Their correlation distance to every other sample is 1.
+
+    Numba compiles a version of the gap test for each metric, since the types of `axes` and
+    `midpoint` depend on the metric.
+    """
+
+    n_rows: int  # m
+    ranges: Float  # (d,), lengths of the sides of the box, along the d principal axes
+    # (d, d'), the axes in the coordinates of the features; None for squared Euclidean distances.
+    # These do not change under rotation, so they can be computed from the coordinates along the
+    # principal axes. City-block distances and correlations do change.
+    axes: Float | None
+    # (d',), midpoint of the box, on which correlations depend; None for other metrics
+    midpoint: Float | None
+
+
 @jit()
 def gap_test(
-    X: Float,
+    box: ReferenceBox,
     distances: Float,
     partitions: Index,
     rng: np.random.Generator,
@@ -59,16 +79,13 @@ def gap_test(
     """Return log W_k of a group of samples and of simulated reference data sets without clusters.
 
     W_k is the dispersion within k clusters. Each reference data set has the same number of samples
-    as the group. Its samples are uniform on the box that encloses the samples of X and is aligned
-    with the principal axes of X. The simulation stops early if a check finds that the decision
-    between one and two clusters is certain.
+    as the group. Its samples are uniform on a box. The simulation stops early if a check finds that
+    the decision between one and two clusters is certain.
 
     Parameters
     ----------
-    X : array of shape (m, q)
-        The group of n samples, with q features. If `settings.is_correlation` is False, m equals n.
-        Otherwise X contains only the samples that are not constant, at least two. The reference
-        data sets have n - m constant samples, too, whose distance to every other sample is 1.
+    box : ReferenceBox
+        The box, which is aligned with the principal axes of the samples and encloses them.
     distances : array of shape (n, n)
         Distances between the samples; squared distances if `settings.power` is 2.
     partitions : array of shape (max_clusters, n)
@@ -81,7 +98,7 @@ def gap_test(
     Returns
     -------
     observed : array of shape (max_clusters,)
-        log W_k of the given partitions of X.
+        log W_k of the given partitions of the group.
     reference : array of shape (n_drawn, max_clusters)
         log W_k of each of the n_drawn reference data sets. Each data set is clustered
         hierarchically, and its tree is cut into k clusters.
@@ -92,40 +109,53 @@ def gap_test(
     for k in range(max_clusters):
         dispersions[k] = dispersion(distances, partitions[k], power)
     observed = _log_dispersions(dispersions)
-    # Euclidean distances do not change under rotation, so the distances can be computed from the
-    # coordinates along the principal axes, and the axes are not needed. City-block distances do
-    # change under rotation. Correlations also depend on the position of the box.
-    axes, midpoint = np.empty((0, 0)), np.empty(0)
-    if settings.is_correlation:
-        box, axes, midpoint = principal_box_of_centred_rows(X)
-    elif power == 2:
-        box = principal_ranges(X)
-    else:
-        box, axes = principal_box(X)
     reference = np.empty((n_references, max_clusters))
     for b in range(n_references):
         if _is_check_due(b, settings) and _is_decision_certain(reference[:b], observed, settings):
             return observed, reference[:b].copy()
-        # The box is centred at zero, since distances do not depend on the position of the box. For
-        # correlations, the midpoint of the box is added later.
-        sample = rng.random((X.shape[0], box.size))
-        for i in range(X.shape[0]):
-            for k in range(box.size):
-                sample[i, k] = (sample[i, k] - 0.5) * box[k]
-        if settings.is_correlation:
-            reference_distances = correlation_distances(np.dot(sample, axes) + midpoint, n)
-        elif power == 2:
-            # Distances are computed from a matrix product, which is much faster than a loop over
-            # pairs of samples.
-            reference_distances = np.dot(sample, sample.T)
-            squared_distances_from_gram(reference_distances)
-        else:
-            reference_distances = absolute_distances(np.dot(sample, axes))
+        sample = rng.random((box.n_rows, box.ranges.size))
+        _scale_to_box(sample, box.ranges)
         sample_dispersions = top_dispersions(
-            reference_distances, settings.linkage, power, max_clusters
+            _reference_distances(sample, box.axes, box.midpoint, n),
+            settings.linkage,
+            power,
+            settings.max_clusters,
         )
-        reference[b] = _log_dispersions(sample_dispersions)
+        copy_into(reference[b], _log_dispersions(sample_dispersions))
     return observed, reference
+
+
+@jit()
+def _scale_to_box(sample: Float, ranges: Float) -> None:
+    """Transform points of the unit cube, in place, to points of a box that is centred at zero.
+
+    Distances do not depend on the position of the box. For correlations, the midpoint of the box is
+    added later.
+    """
+    for i in range(sample.shape[0]):
+        for k in range(ranges.size):
+            sample[i, k] = (sample[i, k] - 0.5) * ranges[k]
+
+
+@jit()
+def _reference_distances(
+    sample: Float, axes: Float | None, midpoint: Float | None, n: int
+) -> Float:
+    """Return the distances between the n samples of a reference data set.
+
+    `sample` contains the coordinates of the samples that are not constant along the principal axes.
+    `axes` and `midpoint` are those of a `ReferenceBox`. Numba compiles only the branch of the
+    metric, since it knows the types of `axes` and `midpoint`.
+    """
+    if axes is None:
+        # Distances are computed from a matrix product, which is much faster than a loop over pairs
+        # of samples.
+        distances = np.dot(sample, sample.T)
+        squared_distances_from_gram(distances)
+        return distances
+    if midpoint is None:
+        return absolute_distances(np.dot(sample, axes))
+    return correlation_distances(np.dot(sample, axes) + midpoint, n)
 
 
 @jit()
@@ -155,18 +185,34 @@ def _is_decision_certain(reference: Float, observed: Float, settings: GapTestSet
         must differ from zero.
     """
     n_drawn, n_references = reference.shape[0], settings.n_references
-    log_ratios = reference[:, 1] - reference[:, 0]
+    log_w2, log_ratios = np.empty(n_drawn), np.empty(n_drawn)
+    for b in range(n_drawn):
+        log_w2[b], log_ratios[b] = reference[b, 1], reference[b, 1] - reference[b, 0]
+    mean_ratio, ratio_variance = _mean_and_variance(log_ratios)
     # squared_se is se(2)^2. The factor 1 + 1/B accounts for the simulation error, where B is the
     # maximum number of reference data sets.
-    squared_se = reference[:, 1].var() * n_drawn / (n_drawn - 1) * (1 + 1 / n_references)
-    margin = log_ratios.mean() - np.sqrt(squared_se) - (observed[1] - observed[0])
+    variance = _mean_and_variance(log_w2)[1]
+    squared_se = variance * n_drawn / (n_drawn - 1) * (1 + 1 / n_references)
+    margin = mean_ratio - np.sqrt(squared_se) - (observed[1] - observed[0])
     # This is the variance of the difference between the mean over the data sets drawn so far and
     # the mean over all B data sets.
-    variance_of_mean = log_ratios.var() * n_drawn / (n_drawn - 1) * (1 / n_drawn - 1 / n_references)
+    variance_of_mean = ratio_variance * n_drawn / (n_drawn - 1) * (1 / n_drawn - 1 / n_references)
     # The variance of the change in se(2) is computed in the same way. If s is the standard
     # deviation of m normal values, the variance of s is about s^2 / (2 (m - 1)).
     variance_of_se = squared_se * (1 / (n_drawn - 1) - 1 / (n_references - 1)) / 2
     return abs(margin) > settings.n_standard_errors * np.sqrt(variance_of_mean + variance_of_se)
+
+
+@jit()
+def _mean_and_variance(values: Float) -> tuple[float, float]:
+    """Return the mean of a vector, and the mean of the squared deviations from it."""
+    total, squares = 0.0, 0.0
+    for value in values:
+        total += value
+    mean = total / values.size
+    for value in values:
+        squares += (value - mean) * (value - mean)
+    return mean, squares / values.size
 
 
 @jit()
@@ -176,4 +222,7 @@ def _log_dispersions(dispersions: Float) -> Float:
     A dispersion is zero if all samples within each cluster are identical. Dispersions of zero are
     first replaced by a tiny fraction of W_1, so the logarithms are finite unless W_1 is zero.
     """
-    return np.log(np.maximum(dispersions, _MIN_RELATIVE_DISPERSION * dispersions[0]))
+    out = np.empty(dispersions.size)
+    for k in range(dispersions.size):
+        out[k] = np.log(np.maximum(dispersions[k], _MIN_RELATIVE_DISPERSION * dispersions[0]))
+    return out

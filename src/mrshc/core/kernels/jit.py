@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import update_wrapper
-from threading import RLock
+from threading import Lock
 from typing import Any, Generic, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 # The lock is held while a dispatcher (numba's object for a compiled function) is created, since
-# several threads may call the function for the first time. The lock is reentrant, because compiling
-# a function also creates the dispatchers of the functions that it calls.
-_creation_lock = RLock()
+# several threads may call the function for the first time.
+_creation_lock = Lock()
 
 
 def jit(**options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -48,8 +47,9 @@ def jit(**options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
 class _CompiledFunction(Generic[P, R]):
     """Wrapper through which Python calls a compiled function.
 
-    Other compiled functions do not call the wrapper. They directly call numba's dispatcher, the
-    object that compiles the function.
+    Other compiled functions do not call the wrapper, but insert the code of the function
+    (:mod:`~mrshc.core.kernels.inner_functions`). The wrapper has two dispatchers, which are numba's
+    objects that compile functions: one for calls from Python and one for insertion.
 
     Parameters
     ----------
@@ -64,8 +64,10 @@ class _CompiledFunction(Generic[P, R]):
     def __init__(self, function: Callable[P, R], options: dict[str, Any]) -> None:
         update_wrapper(self, function)
         self.py_func = function
-        self._options = options
+        # No function is passed to another function, so the interface for C is not needed.
+        self._options = options | {"nogil": True, "no_cfunc_wrapper": True}
         self._dispatcher: Any = None
+        self._inner_dispatcher: Any = None
 
     @property
     def dispatcher(self) -> Any:
@@ -79,7 +81,7 @@ class _CompiledFunction(Generic[P, R]):
                 # Another thread may have created the dispatcher while this thread waited for the
                 # lock.
                 if self._dispatcher is None:
-                    dispatcher = njit(nogil=True, **self._options)(self.py_func)
+                    dispatcher = njit(**self._options)(self.py_func)
                     # Numba's Dispatcher.enable_caching sets this attribute to numba's standard
                     # cache. Numba has no public interface for setting another cache.
                     dispatcher._cache = CompilationCache(self.py_func)
@@ -106,5 +108,20 @@ class _CompiledFunction(Generic[P, R]):
 
     @property
     def _numba_type_(self) -> Any:
-        """Numba type of the dispatcher; numba reads it if compiled code calls the function."""
-        return self.dispatcher._numba_type_
+        """Numba type of the inner dispatcher; numba reads it if compiled code calls the function.
+
+        The code for insertion is not cached on disk, since the cached code of the callers contains
+        it.
+        """
+        if self._inner_dispatcher is None:
+            from numba import njit
+
+            from mrshc.core.kernels.inner_functions import InnerFunctionCompiler
+
+            options = self._options | {"no_cpython_wrapper": True}
+            with _creation_lock:
+                if self._inner_dispatcher is None:
+                    self._inner_dispatcher = njit(**options, pipeline_class=InnerFunctionCompiler)(
+                        self.py_func
+                    )
+        return self._inner_dispatcher._numba_type_

@@ -29,7 +29,8 @@ def first_leaf_positions(children: Index, sizes: Index) -> Index:
         out[i] + sizes[i] - 1.
     """
     n = children.shape[0] + 1
-    starts = np.zeros(2 * n - 1, np.intp)
+    starts = np.empty(2 * n - 1, np.intp)
+    starts[2 * n - 2] = 0  # the root
     # The loop runs from the last merge, which is the root, to the first merge, because the position
     # of a parent must be computed before the positions of its children.
     for merge in range(n - 2, -1, -1):

@@ -26,18 +26,21 @@ def principal_ranges(X: Float) -> Float:
     if n > p:
         axes = np.linalg.eigh(np.dot(centred.T, centred))[1]
         scores = np.dot(centred, axes)
-        scales = np.ones(p)
+        scales = np.empty(p)
+        scales[:] = 1.0
     else:
         eigenvalues, scores = np.linalg.eigh(np.dot(centred, centred.T))
         # The scores are the unit eigenvectors of XX' times the singular values of X. Rounding may
         # make a zero eigenvalue slightly negative.
-        scales = np.sqrt(np.maximum(eigenvalues, 0.0))
+        scales = np.empty(n)
+        for k in range(n):
+            scales[k] = np.sqrt(max(eigenvalues[k], 0.0))
     ranges = np.empty(min(n - 1, p))
     # eigh returns eigenvalues in increasing order, so the columns are used from the last to the
     # first. Centring makes one of the n eigenvalues of XX' zero, so there are at most n - 1 axes.
     for k in range(ranges.size):
-        column = scores[:, scores.shape[1] - 1 - k]
-        ranges[k] = (column.max() - column.min()) * scales[scales.size - 1 - k]
+        smallest, largest = _extremes(scores[:, scores.shape[1] - 1 - k])
+        ranges[k] = (largest - smallest) * scales[scales.size - 1 - k]
     return ranges
 
 
@@ -54,8 +57,8 @@ def principal_box(X: Float) -> tuple[Float, Float]:
     axes = np.ascontiguousarray(np.linalg.svd(centred, False)[2][:n_axes])
     ranges = np.empty(n_axes)
     for k in range(n_axes):
-        scores = np.dot(centred, axes[k])
-        ranges[k] = scores.max() - scores.min()
+        smallest, largest = _extremes(np.dot(centred, axes[k]))
+        ranges[k] = largest - smallest
     return ranges, axes
 
 
@@ -85,15 +88,18 @@ def principal_box_of_centred_rows(X: Float) -> tuple[Float, Float, Float]:
     ranges, axes = principal_box(X)
     k, p = axes.shape
     frame = np.empty((k + 1, p))
-    frame[:k] = axes
-    for j in range(p):
-        frame[k, j] = X[:, j].mean()
     centred = _centre_columns(X)
+    for j in range(p):
+        frame[k, j] = _mean(X[:, j])
     for i in range(k):
-        scores = np.dot(centred, axes[i])
-        frame[k] += (scores.max() + scores.min()) / 2 * axes[i]
+        smallest, largest = _extremes(np.dot(centred, axes[i]))
+        for j in range(p):
+            frame[i, j] = axes[i, j]
+            frame[k, j] += (largest + smallest) / 2 * axes[i, j]
     for i in range(k + 1):
-        frame[i] -= frame[i].mean()
+        mean = _mean(frame[i])
+        for j in range(p):
+            frame[i, j] -= mean
     # If the transpose of the frame is QR, the inner products of its rows are those of the columns
     # of R. Fewer coordinates make the simulation of reference data sets faster.
     coordinates = np.ascontiguousarray(np.linalg.qr(frame.T)[1].T)
@@ -113,7 +119,8 @@ def correlation_distances(rows: Float, n: int) -> Float:
     for i in range(m):
         norm = np.sqrt(2.0 * np.dot(rows[i], rows[i]))
         if norm > 0.0:
-            rows[i] /= norm
+            for j in range(rows.shape[1]):
+                rows[i, j] /= norm
     # Centring the columns does not change the distances. It reduces rounding errors if all rows
     # have nearly the same direction.
     centred = _centre_columns(rows)
@@ -121,9 +128,10 @@ def correlation_distances(rows: Float, n: int) -> Float:
     squared_distances_from_gram(gram)
     if m == n:
         return gram
-    out = np.ones((n, n))
-    out[:m, :m] = gram
-    for i in range(m, n):
+    out = np.empty((n, n))
+    for i in range(n):
+        for j in range(n):
+            out[i, j] = gram[i, j] if i < m and j < m else 1.0
         out[i, i] = 0.0
     return out
 
@@ -133,8 +141,27 @@ def _centre_columns(X: Float) -> Float:
     """Return a copy of X, of shape (n, p), in which each column is centred at zero."""
     out = X.copy()
     for j in range(X.shape[1]):
-        out[:, j] -= X[:, j].mean()
+        mean = _mean(X[:, j])
+        for i in range(X.shape[0]):
+            out[i, j] -= mean
     return out
+
+
+@jit()
+def _mean(values: Float) -> float:
+    total = 0.0
+    for value in values:
+        total += value
+    return total / values.size
+
+
+@jit()
+def _extremes(values: Float) -> tuple[float, float]:
+    """Return the smallest and the largest entry of a vector."""
+    smallest, largest = np.inf, -np.inf
+    for value in values:
+        smallest, largest = min(smallest, value), max(largest, value)
+    return smallest, largest
 
 
 @jit()

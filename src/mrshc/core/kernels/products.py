@@ -141,12 +141,17 @@ def multiply(
         The product, in double precision.
     """
     if by_columns:
-        out = np.zeros(X.shape[1])
-        for k in range(indices.size):
-            column, offset, weight = X[indices[k]], offsets[indices[k]], weights[k]
-            for i in range(out.size):
-                out[i] += (column[i] - offset) * weight
-        return out
+        return _multiply_columns(X, offsets, indices, weights)
+    return multiply_rows(X, offsets, indices, weights)
+
+
+@jit()
+def multiply_rows(X: NDArray[Any], offsets: Float, indices: Index, weights: Float) -> Float:
+    """Return the centred data matrix times a sparse vector, for data that are stored row by row.
+
+    `X`, of shape (n, p), is the data matrix before the `offsets`, of shape (p,), are subtracted
+    from its columns. The other parameters and the result are those of `multiply`.
+    """
     n = X.shape[0]
     out = np.empty(n)
     i = 0
@@ -174,6 +179,21 @@ def multiply(
 
 
 @jit()
+def _multiply_columns(X: NDArray[Any], offsets: Float, indices: Index, weights: Float) -> Float:
+    """Return the centred data matrix times a sparse vector, for data stored column by column.
+
+    `X`, of shape (p, n), is the transpose of the data matrix before the `offsets`, of shape (p,),
+    are subtracted. The other parameters and the result are those of `multiply`.
+    """
+    out = np.zeros(X.shape[1])
+    for k in range(indices.size):
+        column, offset, weight = X[indices[k]], offsets[indices[k]], weights[k]
+        for i in range(out.size):
+            out[i] += (column[i] - offset) * weight
+    return out
+
+
+@jit()
 def column_norms(X: NDArray[Any], by_columns: bool, offsets: Float) -> Float:
     """Return the Euclidean norm of each column of the centred data matrix.
 
@@ -192,7 +212,9 @@ def column_norms(X: NDArray[Any], by_columns: bool, offsets: Float) -> Float:
             row = X[i]
             for j in range(out.size):
                 out[j] += (row[j] - offsets[j]) ** 2
-    return np.sqrt(out)
+    for j in range(out.size):
+        out[j] = np.sqrt(out[j])
+    return out
 
 
 @jit()

@@ -29,8 +29,8 @@ class CellCorrections(NamedTuple):
 class Residual(NamedTuple):
     """The parts of a residual matrix: the centred data minus the k earlier components.
 
-    Unless `orthogonal` is True, the residual is X, minus `offsets`, minus the product of the
-    transposed `scores` with `loadings`, plus `corrections`. Missing values of X are replaced by the
+    The residual is X, minus `offsets`, minus the product of the transposed `scores` with
+    `loadings`, plus `corrections`. Missing values of X are replaced by the
     mean of all other values. At the positions of missing values, the corrections set the residual
     to the mean of the residual over all other positions.
     """
@@ -38,15 +38,15 @@ class Residual(NamedTuple):
     X: NDArray[Any]  # (n, p), or its transpose, (p, n), if `by_columns`
     by_columns: bool  # whether `X` is the transpose of the data matrix
     offsets: Float  # (p,), subtracted from the columns of the data matrix
-    scores: Float  # (k, n), scores of the earlier components
-    loadings: Float  # (k, p), loadings of the earlier components, times their scales
-    orthogonal: bool  # if True, no component is subtracted, but u is kept orthogonal to `scores`
+    scores: Float  # (k, n), scores of the components that are subtracted
+    loadings: Float  # (k, p), loadings of these components, times their scales
+    orthogonal_to: Float  # (m, n), scores to which u is kept orthogonal; m is zero if k is not
     corrections: CellCorrections  # corrections of the entries that are missing in the data
 
 
 @jit()
 def deflate_slopes(
-    residual: Residual, loadings: Float, corrections: CellCorrections, slopes: Float, u: Float
+    scores: Float, loadings: Float, corrections: CellCorrections, slopes: Float, u: Float
 ) -> None:
     """Replace X'u, in place, by R'u, where X is the centred data and R is the residual.
 
@@ -54,10 +54,10 @@ def deflate_slopes(
 
     Parameters
     ----------
-    residual : Residual
-        The residual R of the data after k earlier components.
+    scores : array of shape (k, n)
+        Scores of the k components that are subtracted from X.
     loadings : array of shape (k, m)
-        Loadings of the earlier components in the m columns that `slopes` refers to.
+        Loadings of these components in the m columns that `slopes` refers to.
     corrections : CellCorrections
         Corrections of the residual in these m columns. Their column indices are positions among
         the m columns.
@@ -67,19 +67,18 @@ def deflate_slopes(
     u : array of shape (n,)
         The vector u, with one entry for each of the n samples.
     """
-    if not residual.orthogonal:
-        for k in range(residual.scores.shape[0]):
-            projection = dot(residual.scores[k], u)
-            row = loadings[k]
-            for j in range(slopes.size):
-                slopes[j] -= projection * row[j]
+    for k in range(scores.shape[0]):
+        projection = dot(scores[k], u)
+        row = loadings[k]
+        for j in range(slopes.size):
+            slopes[j] -= projection * row[j]
     for k in range(corrections.values.size):
         slopes[corrections.columns[k]] += corrections.values[k] * u[corrections.rows[k]]
 
 
 @jit()
 def deflate_image(
-    residual: Residual,
+    scores: Float,
     loadings: Float,
     corrections: CellCorrections,
     image: Float,
@@ -93,10 +92,10 @@ def deflate_image(
 
     Parameters
     ----------
-    residual : Residual
-        The residual R of the data after k earlier components.
+    scores : array of shape (k, n)
+        Scores of the k components that are subtracted from X.
     loadings : array of shape (k, m)
-        Loadings of the earlier components in the m columns on which v is given.
+        Loadings of these components in the m columns on which v is given.
     corrections : CellCorrections
         Corrections of the residual in these m columns. Their column indices are positions among
         the m columns.
@@ -105,17 +104,17 @@ def deflate_image(
     indices, weights : arrays of the same length
         Positions of the non-zero entries of v among the m columns, and the values of these entries.
     """
-    if not residual.orthogonal:
-        for k in range(residual.scores.shape[0]):
-            projection = 0.0
-            for m in range(indices.size):
-                projection += loadings[k, indices[m]] * weights[m]
-            for i in range(image.size):
-                image[i] -= projection * residual.scores[k, i]
+    for k in range(scores.shape[0]):
+        projection = 0.0
+        for m in range(indices.size):
+            projection += loadings[k, indices[m]] * weights[m]
+        for i in range(image.size):
+            image[i] -= projection * scores[k, i]
     # correct_image needs v as a dense vector, which is made only if there are corrections.
     if corrections.values.size > 0:
         v = np.zeros(loadings.shape[1])
-        v[indices] = weights
+        for m in range(indices.size):
+            v[indices[m]] = weights[m]
         correct_image(corrections, image, v)
 
 
@@ -131,18 +130,19 @@ def correct_image(corrections: CellCorrections, image: Float, v: Float) -> None:
 
 
 @jit()
-def orthogonalise(image: Float, scores: Float) -> Float:
-    """Return the vector `image` minus its projection onto the space spanned by given score vectors.
+def orthogonalise(image: Float, scores: Float) -> None:
+    """Subtract from a vector, in place, its projection onto the space spanned by score vectors.
 
-    `image` and the result have shape (n,). The score vectors are the rows of `scores`, of shape
-    (k, n), and are orthogonal unit vectors.
+    `image` has shape (n,). The score vectors are the rows of `scores`, of shape (k, n), and are
+    orthogonal unit vectors.
     """
     for k in range(scores.shape[0]):
         # Each projection is computed not from the original image but from the current image, from
         # which the previous projections have been subtracted. This is the modified Gram-Schmidt
         # process, which loses fewer digits to rounding.
-        image = image - dot(scores[k], image) * scores[k]
-    return image
+        projection = dot(scores[k], image)
+        for i in range(image.size):
+            image[i] -= projection * scores[k, i]
 
 
 @jit()
@@ -154,4 +154,6 @@ def correction_norms(corrections: CellCorrections, p: int) -> Float:
     squares = np.zeros(p)
     for k in range(corrections.values.size):
         squares[corrections.columns[k]] += corrections.values[k] ** 2
-    return np.sqrt(squares)
+    for j in range(p):
+        squares[j] = np.sqrt(squares[j])
+    return squares

@@ -22,7 +22,7 @@ from mrshc.core.kernels.jit import jit
 from mrshc.core.kernels.products import multiply_transposed_rows
 from mrshc.core.kernels.residual import CellCorrections, Residual, deflate_slopes
 from mrshc.core.kernels.sparse_direction import find_active_depth, largest_slope
-from mrshc.core.kernels.vectors import euclidean_distance
+from mrshc.core.kernels.vectors import copy_into, euclidean_distance, take
 
 # The following three constants affect only the speed, since a screen never changes a result.
 # The radius of a screen is this multiple of the last change of u. When the iterations converge, the
@@ -107,7 +107,7 @@ def empty_screen(X: NDArray[Any]) -> Screen:
 
 @jit()
 def screened_slopes(
-    residual: Residual, screen: Screen, u: Float, l1_bound: float, previous_depth: float
+    scores: Float, screen: Screen, u: Float, l1_bound: float, previous_depth: float
 ) -> Slopes:
     """Return the slopes of the columns of a screen, and the active depth if it can be determined.
 
@@ -116,12 +116,12 @@ def screened_slopes(
 
     Parameters
     ----------
-    residual : Residual
-        The residual whose slopes are computed.
+    scores : array of shape (k, n)
+        Scores of the k components that are subtracted from the data.
     screen : Screen
         The columns for which slopes are computed.
     u : array of shape (n,)
-        The scores.
+        The current scores.
     l1_bound : float
         L1 bound of the loadings.
     previous_depth : float
@@ -137,7 +137,7 @@ def screened_slopes(
     if screen.radius < 0.0 or euclidean_distance(u, screen.anchor) > screen.radius:
         return Slopes(np.empty(0), 0.0, -1.0)
     slopes = multiply_transposed_rows(screen.packed, screen.offsets, u)
-    deflate_slopes(residual, screen.loadings, screen.corrections, slopes, u)
+    deflate_slopes(scores, screen.loadings, screen.corrections, slopes, u)
     largest = largest_slope(slopes)
     if largest <= screen.slope_bound:
         return Slopes(slopes, largest, -1.0)
@@ -173,10 +173,7 @@ def screen_from_slopes(
     """
     radius = _RADIUS_FACTOR * last_move
     slope_bound = (1.0 - _THRESHOLD_MARGIN) * (slopes.largest - slopes.active_depth)
-    # By the triangle inequality, the norm of a corrected column is at most the norm of the column
-    # plus the norm of its corrections.
-    total_norms = norms.data + norms.corrections
-    columns = _candidate_columns(slopes.values, total_norms, residual.loadings, radius, slope_bound)
+    columns = _candidate_columns(slopes.values, norms, residual.loadings, radius, slope_bound)
     if columns.size > _MAX_FRACTION * slopes.values.size:
         return empty_screen(residual.X)
     return _pack_screen(residual, columns, u, radius, slope_bound)
@@ -184,7 +181,7 @@ def screen_from_slopes(
 
 @jit()
 def _candidate_columns(
-    slopes: Float, norms: Float, loadings: Float, radius: float, slope_bound: float
+    slopes: Float, norms: ColumnNorms, loadings: Float, radius: float, slope_bound: float
 ) -> Index:
     """Return the indices of the columns whose absolute slope may reach a bound near the current u.
 
@@ -194,8 +191,8 @@ def _candidate_columns(
     ----------
     slopes : array of shape (p,)
         Inner products of all columns of the residual with the current scores u.
-    norms : array of shape (p,)
-        Upper bounds of the norms of the columns before earlier components are subtracted.
+    norms : ColumnNorms
+        Norms of the columns before earlier components are subtracted, and of their corrections.
     loadings : array of shape (k, p)
         Loadings of the k earlier components.
     radius : float
@@ -205,11 +202,14 @@ def _candidate_columns(
         vectors within the radius of u.
     """
     candidates = np.empty(slopes.size, np.intp)
+    # Assign the arrays in the named tuple to local variables before the loop; otherwise numba would
+    # update the reference counts of the arrays in each iteration.
+    data, corrections = norms.data, norms.corrections
     count = 0
     for j in range(slopes.size):
-        # The sum is an upper bound of the norm of the residual column, since the scores of each
-        # component form a unit vector.
-        norm = norms[j]
+        # The sum is an upper bound of the norm of the residual column, by the triangle inequality,
+        # and since the scores of each component form a unit vector.
+        norm = data[j] + corrections[j]
         for k in range(loadings.shape[0]):
             norm += abs(loadings[k, j])
         # Every index is written, but it is overwritten by the next index unless the count
@@ -256,8 +256,6 @@ def screen_from_trace(
     radius = euclidean_distance(u, trace.scores[t])
     slope_bound = (1.0 - _THRESHOLD_MARGIN) * trace.thresholds[t]
     bounds, unit = trace.quantised_bounds[t], trace.units[t]
-    # Assign the arrays in the named tuples to local variables before the loop; otherwise numba
-    # would update the reference counts of the arrays in each iteration.
     data, corrections, loadings = norms.data, norms.corrections, residual.loadings
     max_columns = int(_MAX_FRACTION * data.size)
     columns = np.empty(max_columns + 1, np.intp)
@@ -299,7 +297,7 @@ def write_trace(trace: Trace, t: int, u: Float, slopes: Float) -> None:
     # The unit must be positive, since slopes are divided by it even if all slopes are zero. The
     # lower limit 1e-300 is far below any unit that occurs otherwise.
     unit = max(largest_slope(slopes) / _N_BOUND_STEPS, 1e-300)
-    trace.scores[t] = u
+    copy_into(trace.scores[t], u)
     trace.units[t] = unit
     # A negative threshold marks the row as not yet valid. The caller computes the threshold later,
     # after earlier components have been subtracted.
@@ -320,8 +318,8 @@ def _pack_screen(
     `slope_bound` become fields of the screen.
     """
     packed = _pack_columns(residual.X, residual.by_columns, columns)
-    loadings = residual.loadings[:, columns]
-    offsets = residual.offsets[columns]
+    loadings = _take_columns(residual.loadings, columns)
+    offsets = take(residual.offsets, columns)
     corrections = _select_corrections(residual.corrections, columns, residual.offsets.size)
     return Screen(columns, packed, offsets, loadings, corrections, anchor, radius, slope_bound)
 
@@ -333,18 +331,25 @@ def _pack_columns(X: NDArray[Any], by_columns: bool, columns: Index) -> NDArray[
     `X` is the data matrix, or its transpose if `by_columns` is True. `columns` contains the indices
     of the m columns.
     """
-    n = X.shape[1] if by_columns else X.shape[0]
+    if not by_columns:
+        return _take_columns(X, columns)
+    n = X.shape[1]
     out = np.empty((n, columns.size), X.dtype)
-    if by_columns:
-        for k in range(columns.size):
-            j = columns[k]
-            for i in range(n):
-                out[i, k] = X[j, i]
-    else:
+    for k in range(columns.size):
+        j = columns[k]
         for i in range(n):
-            row, packed = X[i], out[i]
-            for k in range(columns.size):
-                packed[k] = row[columns[k]]
+            out[i, k] = X[j, i]
+    return out
+
+
+@jit()
+def _take_columns(matrix: NDArray[Any], columns: Index) -> NDArray[Any]:
+    """Return copies of the given columns of a matrix that is stored row by row."""
+    out = np.empty((matrix.shape[0], columns.size), matrix.dtype)
+    for i in range(matrix.shape[0]):
+        row, packed = matrix[i], out[i]
+        for k in range(columns.size):
+            packed[k] = row[columns[k]]
     return out
 
 
@@ -357,8 +362,10 @@ def _select_corrections(corrections: CellCorrections, columns: Index, p: int) ->
     """
     if corrections.values.size == 0:
         return corrections
-    position = np.full(p, -1)
-    position[columns] = np.arange(columns.size)
+    position = np.empty(p, np.intp)
+    position[:] = -1
+    for k in range(columns.size):
+        position[columns[k]] = k
     # The order of the corrections is kept, so that sums over the corrections in a column do not
     # change in any digit.
     kept = np.empty(corrections.values.size, np.intp)
@@ -368,5 +375,7 @@ def _select_corrections(corrections: CellCorrections, columns: Index, p: int) ->
         count += position[corrections.columns[k]] >= 0
     kept = kept[:count]
     return CellCorrections(
-        corrections.rows[kept], position[corrections.columns[kept]], corrections.values[kept]
+        take(corrections.rows, kept),
+        take(position, take(corrections.columns, kept)),
+        take(corrections.values, kept),
     )

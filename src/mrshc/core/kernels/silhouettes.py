@@ -6,6 +6,7 @@ import numpy as np
 
 from mrshc.core.array_types import Float, Index
 from mrshc.core.kernels.jit import jit
+from mrshc.core.kernels.partitions import count_groups
 
 
 @jit()
@@ -23,7 +24,7 @@ def write_silhouette_widths(distances: Float, labels: Index, widths: Float) -> N
     widths : array of shape (n,)
         Output.
     """
-    n, k = labels.size, labels.max() + 1
+    n, k = labels.size, count_groups(labels)
     sizes = np.zeros(k)
     for label in labels:
         sizes[label] += 1.0

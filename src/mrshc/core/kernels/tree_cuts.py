@@ -38,7 +38,8 @@ def cut_into_clusters(children: Index, cluster_counts: Index) -> NDArray[np.intp
         first_undone = root - cluster_counts[m] + 2
         clusters[root] = root
         for node in range(root, n - 1, -1):
-            for child in children[node - n]:
+            for side in range(2):
+                child = children[node - n, side]
                 clusters[child] = child if node >= first_undone else clusters[node]
         numbers[:] = -1
         n_numbered = 0

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from mrshc.core.array_types import Float, Index
 from mrshc.core.kernels.jit import jit
@@ -64,6 +67,34 @@ def l1_distance(indices_a: Index, weights_a: Float, indices_b: Index, weights_b:
             a += 1
             b += 1
     return total
+
+
+@jit()
+def copy_into(target: NDArray[Any], source: NDArray[Any]) -> None:
+    """Write the entries of the vector `source` to the vector `target` of the same length."""
+    # The assignment target[:] = source would do the same, but numba then also compiles the error
+    # message about different shapes, which takes longer than most functions of this package.
+    for i in range(source.size):
+        target[i] = source[i]
+
+
+@jit()
+def index_range(n: int) -> Index:
+    """Return the vector 0, 1, ..., n - 1."""
+    # Numba compiles this loop faster than its own function for np.arange.
+    out = np.empty(n, np.intp)
+    for i in range(n):
+        out[i] = i
+    return out
+
+
+@jit()
+def take(values: NDArray[Any], indices: Index) -> NDArray[Any]:
+    """Return the entries of a vector at the given indices."""
+    out = np.empty(indices.size, values.dtype)
+    for k in range(indices.size):
+        out[k] = values[indices[k]]
+    return out
 
 
 @jit()

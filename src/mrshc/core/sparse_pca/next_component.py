@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -231,14 +232,17 @@ def next_component(
         # depend on which other columns are in the working set.
         overlaps = np.array([c.scale * float(c.weights @ v[c.indices]) for c in earlier])
         image = image - scores.T @ overlaps
-    corrections = _missing_corrections(matrix, scores[:0] if orthogonal else scores, loadings)
+    # The earlier components are either subtracted, or u is kept orthogonal to their scores.
+    n_subtracted, n_orthogonal = (0, k) if orthogonal else (k, 0)
+    subtracted = scores[:n_subtracted], loadings[:n_subtracted]
+    corrections = _missing_corrections(matrix, *subtracted)
     result = alternate(
-        Residual(*matrix.kernel_arguments, scores, loadings, orthogonal, corrections),
+        Residual(*matrix.kernel_arguments, *subtracted, scores[:n_orthogonal], corrections),
         matrix.column_norms,
         AlternationStart(v, image),
         AlternationSettings(float(l1_bound), int(max_iter), float(tol), float(starts.noise)),
         empty_trace(matrix, 0) if trace is None else trace,
-        empty_record(matrix, 0) if record is None else record,
+        _record_without_rows(matrix.shape[0]) if record is None else record,
     )
     weights = result.weights
     # The sign of a component is arbitrary. It is chosen such that the loading with the largest
@@ -273,6 +277,16 @@ def empty_record(matrix: CentredArray, n_iter: int) -> IterateRecord:
     return IterateRecord(np.empty((n_iter, matrix.shape[0])), np.full(n_iter, -1.0))
 
 
+@cache  # most components are not recorded, and making the arrays would take 20 microseconds each
+def _record_without_rows(n: int) -> IterateRecord:
+    """Return arrays for n samples in which no iteration is recorded."""
+    return IterateRecord(np.empty((0, n)), np.empty(0))
+
+
+# Corrections of data without missing values.
+_NO_CORRECTIONS = CellCorrections(np.empty(0, np.intp), np.empty(0, np.intp), np.empty(0))
+
+
 def _missing_corrections(matrix: CentredArray, scores: Float, loadings: Float) -> CellCorrections:
     """Return the values to add to the residual at the positions of missing values.
 
@@ -284,8 +298,7 @@ def _missing_corrections(matrix: CentredArray, scores: Float, loadings: Float) -
     """
     k, error = scores.shape[0], matrix.fill_error
     if matrix.missing is None or (k == 0 and error is None):
-        no_cells = np.empty(0, np.intp)
-        return CellCorrections(no_cells, no_cells, np.empty(0))
+        return _NO_CORRECTIONS
     rows, columns = matrix.missing_cells
     corrections = np.zeros(rows.size) if error is None else error
     if k:

@@ -22,9 +22,19 @@ from typing import Literal, get_args
 import numpy as np
 
 from mrshc.core.array_types import Float, Labels
-from mrshc.core.kernels.gap import GapTestSettings, gap_test
+from mrshc.core.kernels.gap import GapTestSettings, ReferenceBox, gap_test
 from mrshc.core.kernels.linkage_codes import LinkageMethod
-from mrshc.core.trees.tree import SQUARED_EUCLIDEAN_METRICS, Linkage, Metric
+from mrshc.core.kernels.principal_box import (
+    principal_box,
+    principal_box_of_centred_rows,
+    principal_ranges,
+)
+from mrshc.core.trees.tree import (
+    COMPILED_LINKAGES,
+    SQUARED_EUCLIDEAN_METRICS,
+    Linkage,
+    Metric,
+)
 
 # Rules for choosing the number of clusters from the gap statistic. The names are the same as in the
 # function `maxSE` of the R package cluster.
@@ -128,7 +138,8 @@ def gap_curve(
     """
     # Early stopping is defined only for the comparison of one cluster with two. It is not used if
     # the group has few samples or if there is only one feature.
-    is_split_test = settings.rule == "Tibs2001SEmax" and len(partitions) == 2
+    n_max = len(partitions)
+    is_split_test = settings.rule == "Tibs2001SEmax" and n_max == 2
     is_large = X.shape[0] >= _MIN_SAMPLES_TO_STOP_EARLY and X.shape[1] > 1
     has_checks = settings.stop_early and is_split_test and is_large
     test_settings = GapTestSettings(
@@ -136,13 +147,15 @@ def gap_curve(
         # 1 - correlation is a squared Euclidean distance between standardised samples, so W_k is
         # computed from its square roots, like W_k of squared Euclidean distances.
         power=2 if settings.metric in SQUARED_EUCLIDEAN_METRICS else 1,
-        is_correlation=settings.metric == "correlation",
+        # The compiled linkages are the reducible linkages.
+        max_clusters=None if n_max == 2 and settings.linkage in COMPILED_LINKAGES else n_max,
         n_references=settings.n_references,
         first_check=_FIRST_CHECK if has_checks else settings.n_references,
         check_interval=_CHECK_INTERVAL,
         n_standard_errors=_N_STANDARD_ERRORS,
     )
-    observed, reference = gap_test(X, distances, np.stack(partitions), rng, test_settings)
+    box = _reference_box(X, settings.metric)
+    observed, reference = gap_test(box, distances, np.stack(partitions), rng, test_settings)
     gap = reference.mean(axis=0) - observed
     standard_error = reference.std(axis=0, ddof=1) * np.sqrt(1 + 1 / settings.n_references)
     return GapCurve(
@@ -152,6 +165,16 @@ def gap_curve(
         standard_error=standard_error,
         n_clusters=preferred_n_clusters(gap, standard_error, settings.rule),
     )
+
+
+def _reference_box(X: Float, metric: Metric) -> ReferenceBox:
+    """Return the box that encloses the samples of X and is aligned with their principal axes."""
+    n_rows = X.shape[0]
+    if metric == "correlation":
+        return ReferenceBox(n_rows, *principal_box_of_centred_rows(X))
+    if metric == "cityblock":
+        return ReferenceBox(n_rows, *principal_box(X), None)
+    return ReferenceBox(n_rows, principal_ranges(X), None, None)
 
 
 def preferred_n_clusters(gap: Float, standard_error: Float, rule: GapRule) -> int:

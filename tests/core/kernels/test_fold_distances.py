@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mrshc.core.kernels.fold_association import distances_without
+from mrshc.core.kernels.fold_distances import distances_without
 from mrshc.core.trees.tree import ADDITIVE_METRICS, pairwise_distances
 
 

@@ -1,0 +1,77 @@
+"""Compilation of functions that are called by other compiled functions.
+
+Numba compiles every function to machine code, including functions that are called only by other
+compiled functions. The machine code of a caller, however, contains a copy of the code of the
+functions that it calls, so code in a chain of k calls is optimised and translated k times. With the
+compiler of this module, a called function is translated only to the intermediate representation of
+LLVM, which numba inserts into the callers. This halves the time of compilation.
+
+The module uses classes of numba that are not documented. `tests/core/kernels/test_jit.py` checks
+that they still behave as expected.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
+
+
+class InnerFunctionCompiler(Compiler):
+    """Compiler that leaves optimisation and translation to machine code to the callers.
+
+    It is passed to :func:`numba.njit` as `pipeline_class`. The function cannot be called from
+    Python.
+    """
+
+    def define_pipelines(self) -> Any:
+        """Return the passes of the compiler, which are those of numba."""
+        # If the library, the container of the code, exists already, numba uses it.
+        self.state.library = _InnerLibrary(
+            self.state.targetctx.codegen(), self.state.func_id.func_qualname
+        )
+        return super().define_pipelines()
+
+
+class _InnerLibrary(JITCodeLibrary):
+    """Code of a function and of the functions that it calls, without machine code."""
+
+    @property
+    def codegen(self) -> Any:
+        """The object that generates code."""
+        return _CodegenWithoutEnvironment(self._codegen)
+
+    def _optimize_final_module(self) -> None:
+        """Do nothing, since the code is optimised as a part of the callers."""
+
+    def _finalize_final_module(self) -> None:
+        """Mark the code as complete; numba would translate it to machine code."""
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """Return zero, by which numba denotes a function without machine code."""
+        self._ensure_finalized()
+        return 0
+
+
+class _CodegenWithoutEnvironment:
+    """Numba's code generator, except that it stores no environment in the machine code.
+
+    The environment of a function contains Python objects, which only the interface to Python uses.
+
+    Parameters
+    ----------
+    codegen : numba.core.codegen.JITCPUCodegen
+        The code generator.
+    """
+
+    def __init__(self, codegen: Any) -> None:
+        self._codegen = codegen
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._codegen, name)
+
+    def set_env(self, env_name: str, env: Any) -> None:
+        """Do nothing, since there is no machine code."""
