@@ -45,6 +45,37 @@ def test_imports_are_light(code, unwanted):
     assert not loaded_by(code) & unwanted
 
 
+STOP_AT_FIRST_SENTENCE = """
+import sys
+from mrshc.app.cli.terminal_output import TerminalOutput
+
+def stop(output, sentence):
+    print(*sys.modules, file=sys.stderr)
+    raise SystemExit
+
+TerminalOutput.print_sentence = stop
+from mrshc.app.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize("command", [["cluster", "table.tsv"], ["demo"]])
+def test_the_first_sentence_is_printed_before_slow_imports(command, tmp_path):
+    (tmp_path / "table.tsv").write_text(
+        "gene\ta\tb\tc\td\n" + "".join(f"g{i}\t1\t2\t{i}\t4\n" for i in range(6)),
+        encoding="utf-8",
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", STOP_AT_FIRST_SENTENCE, *command],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+    )
+    assert "pandas" in done.stderr.split(), "the table was read"
+    assert not set(done.stderr.split()) & (HEAVY | {"sklearn", "scipy.stats"})
+
+
 def test_every_public_name_is_found_and_listed():
     import mrshc
 

@@ -12,7 +12,6 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 
 Noise = Literal["normal", "t3", "t5"]
 Factor = Literal["normal", "uniform", "exponential"]
@@ -106,7 +105,7 @@ def make_section2_example(random_state: Any = None, *, noise_sd: float = 0.1) ->
     """
     first = np.array([1.0, -1.0, -1.0, 1.0])  # means of V1 and V2 in the four clusters
     second = np.array([1.0, 1.0, -1.0, -1.0])  # means of V3 and V4
-    errors = _draw_noise(check_random_state(random_state), (20, 15))
+    errors = _draw_noise(_as_random_state(random_state), (20, 15))
     errors[:, :4] *= noise_sd  # the first four features are informative
     means = np.column_stack([first, first, second, second])
     return _add_cluster_means(errors, means, sizes=[5] * 4)
@@ -177,7 +176,7 @@ def make_simulation_1(
     """
     # As in the paper, the cluster means are the same in all 50 informative features.
     means = np.repeat([[0.0], [mu], [-mu]], 50, axis=1)
-    rng = check_random_state(random_state)
+    rng = _as_random_state(random_state)
     errors = _draw_noise(
         rng, (sum(sizes), 500), noise=noise, correlation=noise_correlation, n_independent=50
     )
@@ -255,7 +254,7 @@ def make_simulation_2(
     # means in one set differ in the other set.
     first = np.repeat([[mu], [-1.5 * mu], [0.0], [0.0]], 25, axis=1)
     second = np.repeat([[mu], [0.0], [-mu], [0.0]], 25, axis=1)
-    rng = check_random_state(random_state)
+    rng = _as_random_state(random_state)
     errors = _draw_noise(
         rng, (sum(sizes), 500), noise=noise, correlation=noise_correlation, n_independent=50
     )
@@ -317,7 +316,7 @@ def make_noise(
     >>> make_noise(0, n_samples=10, n_features=4).X.shape
     (10, 4)
     """
-    rng = check_random_state(random_state)
+    rng = _as_random_state(random_state)
     errors = _draw_noise(rng, (n_samples, n_features), noise=noise, correlation=noise_correlation)
     if factor not in get_args(Factor):
         raise ValueError(
@@ -391,7 +390,7 @@ def make_clusters_with_own_features(
         )
     means = np.repeat(shift * np.eye(n_clusters), n_own, axis=1)
     sizes = [len(part) for part in np.array_split(np.arange(n_samples), n_clusters)]
-    errors = _draw_noise(check_random_state(random_state), (n_samples, n_features))
+    errors = _draw_noise(_as_random_state(random_state), (n_samples, n_features))
     return _add_cluster_means(errors, means, sizes=sizes)
 
 
@@ -435,7 +434,7 @@ def with_missing_cells(
     0.05
     """
     _check_share(share)
-    missing = check_random_state(random_state).uniform(size=data.X.shape) < share
+    missing = _as_random_state(random_state).uniform(size=data.X.shape) < share
     return replace(data, X=np.where(missing, np.nan, data.X))
 
 
@@ -479,7 +478,7 @@ def with_outlying_cells(
     True
     """
     _check_share(share)
-    rng = check_random_state(random_state)
+    rng = _as_random_state(random_state)
     is_outlying = rng.uniform(size=data.X.shape) < share
     # An outlier is drawn for every value of X, so that the outliers do not depend on which values
     # are replaced.
@@ -539,7 +538,7 @@ def with_outlying_samples(
             f"spread must be one of {get_args(Spread)}, got {spread!r}. Choose one of them."
         )
     _check_share(share)
-    rng = check_random_state(random_state)
+    rng = _as_random_state(random_state)
     n, p = data.X.shape
     rows = np.sort(rng.choice(n, size=round(share * n), replace=False))
     # The direction of a vector of independent normal values is uniformly distributed, and the signs
@@ -560,6 +559,17 @@ def _check_share(share: float) -> None:
         raise ValueError(
             f"share must be in [0, 1), got {share!r}. Give a proportion, such as 0.05 for 5 %."
         )
+
+
+def _as_random_state(random_state: Any) -> Any:
+    """Return the generator of a seed, or the generator itself, as scikit-learn defines it."""
+    # The import of scikit-learn takes a second, for which the demo would have to wait before its
+    # first sentence.
+    if isinstance(random_state, int):
+        return np.random.RandomState(random_state)
+    from sklearn.utils import check_random_state
+
+    return check_random_state(random_state)
 
 
 def _draw_noise(

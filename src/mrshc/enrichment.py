@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mrshc.core.inference.association import benjamini_hochberg
-from mrshc.core.inference.over_representation import over_representation_p_values
 from mrshc.errors import Parameter, ParameterError
 from mrshc.optional_packages import require_packages
 from mrshc.validation.parameters import check_integer
@@ -342,6 +340,11 @@ def _list_rows(
 
     common = [members & found for members in sets.values()]
     n_common, n_set = (np.array([len(s) for s in part]) for part in (common, sets.values()))
+    # These imports take half a second, and the command line needs the constants of this module
+    # before it reads the table.
+    from mrshc.core.inference.association import benjamini_hochberg
+    from mrshc.core.inference.over_representation import over_representation_p_values
+
     p_values = over_representation_p_values(n_common, n_set, n_list=len(found), n_universe=n_tested)
     rows = pd.DataFrame(
         {

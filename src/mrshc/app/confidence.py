@@ -6,17 +6,18 @@ from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mrshc.core.array_types import Labels
-from mrshc.core.inference.branch_significance import BranchSignificance
-from mrshc.core.inference.stability import StabilityResult
 from mrshc.errors import ParameterError
-from mrshc.estimators.base import TreeClusterer
-from mrshc.estimators.branch_tests import branch_significance
-from mrshc.estimators.cluster_stability import stability
-from mrshc.utils.progress import ProgressReporter, progress_bar
 from mrshc.validation.parameters import check_integer, check_n_jobs, check_number
+
+# The settings are made before the table is read. The estimators, which are slow to import, are
+# imported only for the analyses.
+if TYPE_CHECKING:
+    from mrshc.core.inference.branch_significance import BranchSignificance
+    from mrshc.core.inference.stability import StabilityResult
+    from mrshc.utils.progress import ProgressReporter
 
 # Share of the samples in each subsample: the default of `mrshc.stability`, which is stored with the
 # result.
@@ -75,6 +76,8 @@ class ConfidenceSettings:
         """
         if not self.is_given:
             return
+        from mrshc.estimators.base import TreeClusterer
+
         if not isinstance(estimator, TreeClusterer):
             raise ParameterError(
                 "Significance and stability are available for the trees of MrSHC, SHC, COSA and "
@@ -135,6 +138,10 @@ def assess(
     announce : callable
         Function that is called with a sentence before each analysis.
     """
+    from mrshc.estimators.branch_tests import branch_significance
+    from mrshc.estimators.cluster_stability import stability
+    from mrshc.utils.progress import progress_bar
+
     common: Any = {"random_state": settings.random_state, "n_jobs": settings.n_jobs}
     significance = stable = None
     if settings.significance:

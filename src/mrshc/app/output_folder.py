@@ -30,7 +30,8 @@ from mrshc.app.folder_exchange import (
     remove_folder,
     restore_files,
 )
-from mrshc.app.picture_writing import PictureSettings, draw_and_write, warn_of_small_figures
+from mrshc.app.picture_settings import PictureSettings
+from mrshc.app.picture_writing import draw_and_write, warn_of_small_figures
 from mrshc.app.plan import Plan
 from mrshc.app.result_building import comparison_json_content
 from mrshc.comparison import Comparison, convert_counts_to_integers

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,23 +11,6 @@ from mrshc import plotting
 
 # Beginning of the message with which matplotlib warns that a figure is too small for its text.
 _TOO_SMALL = "constrained_layout not applied"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PictureSettings:
-    """File formats and size of the pictures of a run.
-
-    Attributes
-    ----------
-    formats : tuple of str or None, default=None
-        File formats, out of `PICTURE_FORMATS`; None stands for those of each picture.
-    size : (float, float) or None, default=None
-        Width and height in inches; None stands for sizes that depend on the content. Pictures with
-        one panel for each cluster or component always have the size that their panels need.
-    """
-
-    formats: tuple[str, ...] | None = None
-    size: tuple[float, float] | None = None
 
 
 class SmallFigureWarning(UserWarning):

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from inspect import signature
 from typing import Any
 
-from mrshc.core.trees.tree import SQUARED_EUCLIDEAN_METRICS
 from mrshc.errors import UserError
 from mrshc.methods import METHODS
 
@@ -52,8 +51,7 @@ def complete_procedure(
         linkage = given.get("linkage", _default_linkage(method))
         return dict(parameters) | {"linkage": linkage}, f"Method: {method}, {linkage} linkage."
     settings: dict[str, Any] = dict(PAPER if paper else RECOMMENDED)
-    # Ward's linkage is not defined for other metrics.
-    if (parameters.get("metric") or "sqeuclidean") not in SQUARED_EUCLIDEAN_METRICS:
+    if not _has_ward_linkage(parameters.get("metric")):
         settings["linkage"] = PAPER["linkage"]
     settings.update(given)
     linkage = "Ward's" if settings["linkage"] == "ward" else settings["linkage"]
@@ -69,6 +67,16 @@ def complete_procedure(
     else:
         sentence = f"Procedure: {names}."
     return dict(parameters) | settings, sentence
+
+
+def _has_ward_linkage(metric: str | None) -> bool:
+    """Return whether Ward's linkage is defined for a metric; None stands for the default metric."""
+    if metric is None:
+        return True
+    # The import takes half a second, so it is made only if a metric was given.
+    from mrshc.core.trees.tree import SQUARED_EUCLIDEAN_METRICS
+
+    return metric in SQUARED_EUCLIDEAN_METRICS
 
 
 def _default_linkage(method: str) -> Any:

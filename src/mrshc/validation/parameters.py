@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 
 from mrshc.errors import Parameter, ParameterError, PythonOnly, invalid_parameter_error
 
@@ -155,6 +154,10 @@ def check_seed(random_state: Any) -> np.random.RandomState:
 
     Raise ParameterError unless the value is None, a valid seed or a RandomState instance.
     """
+    # The import takes a second, and the command line needs other functions of this module before it
+    # prints its first sentence.
+    from sklearn.utils import check_random_state
+
     try:
         return check_random_state(random_state)
     except ValueError:

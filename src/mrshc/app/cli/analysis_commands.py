@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Callable, Collection, Sequence
@@ -45,7 +46,7 @@ from mrshc.utils.text_cleaning import clean_text
 
 if TYPE_CHECKING:
     from mrshc.app import Plan
-    from mrshc.app.picture_writing import PictureSettings
+    from mrshc.app.picture_settings import PictureSettings
 
 # Options that do not change the result. The command that is stored with a result omits these
 # options, so a resumed run stores the same command as an uninterrupted run.
@@ -104,11 +105,9 @@ def cluster(
     reading.refuse_missing_files(file)
     use_temporary_folder_of(out)
     from mrshc import app as analysis
-    from mrshc.app import output_folder as outputs
     from mrshc.app.procedures import complete_procedure
 
-    # The output folder is checked before the table is read, since reading may take minutes.
-    outputs.refuse_existing(out, overwrite=running.overwrite or resume)
+    _refuse_existing(out, overwrite=running.overwrite or resume)
     picture_settings = pictures.to_settings()
     parameters, procedure = complete_procedure(
         fitting.method, fitting.to_parameters() | running.to_parameters(), paper=fitting.paper
@@ -182,12 +181,9 @@ def compare(
     reading.refuse_missing_files(file)
     use_temporary_folder_of(out)
     from mrshc import app as analysis
-    from mrshc.app import output_folder as outputs
-    from mrshc.comparison import convert_counts_to_integers
-    from mrshc.metrics import SCORE_EXPLANATIONS
-    from mrshc.report import COMPARISON_FILE
+    from mrshc.io.comparison_file_version import COMPARISON_FILE
 
-    outputs.refuse_existing(out, about_file=COMPARISON_FILE, overwrite=running.overwrite)
+    _refuse_existing(out, about_file=COMPARISON_FILE, overwrite=running.overwrite)
     picture_settings = pictures.to_settings()
     output = TerminalOutput(quiet=running.quiet)
     parameters = {
@@ -199,6 +195,10 @@ def compare(
     }
     # A comparison needs the data in memory, so this command has no options for other backends.
     table = reading.read(file, output)
+    from mrshc.app import output_folder as outputs
+    from mrshc.comparison import convert_counts_to_integers
+    from mrshc.metrics import SCORE_EXPLANATIONS
+
     # Out-of-core data are refused before the plan is made, since making the plan would need a pass
     # over the data.
     analysis.refuse_out_of_core_comparison(table)
@@ -256,6 +256,20 @@ def report(
     from mrshc.report import write_report
 
     TerminalOutput().print_sentence(f"Report written to {write_report(folder)}")
+
+
+def _refuse_existing(out: Path, **options: Any) -> None:
+    """Raise UserError if the output folder exists and may not be replaced.
+
+    The folder is checked before the table is read, since reading may take minutes. `options` are
+    the keyword arguments of `refuse_existing`.
+    """
+    # The module is imported only if something exists under this name, since the import takes a
+    # second, for which the user would wait before the first sentence.
+    if os.path.lexists(out):
+        from mrshc.app.output_folder import refuse_existing
+
+        refuse_existing(out, **options)
 
 
 def _make_plan(output: TerminalOutput, table: Any, **options: Any) -> Plan:
@@ -336,7 +350,7 @@ def run_plan(
     """
     from mrshc import app as analysis
     from mrshc.app import output_folder as outputs
-    from mrshc.app.picture_writing import PictureSettings
+    from mrshc.app.picture_settings import PictureSettings
     from mrshc.utils.progress import progress_bar
 
     settings = PictureSettings() if pictures is None else pictures

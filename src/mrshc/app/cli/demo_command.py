@@ -36,8 +36,6 @@ def demo(
     import numpy as np
     import pandas as pd
 
-    from mrshc.app import make_plan
-    from mrshc.app import output_folder as outputs
     from mrshc.app.procedures import complete_procedure
     from mrshc.datasets import make_simulation_1
     from mrshc.io import Table
@@ -67,6 +65,10 @@ def demo(
     run = {"random_state": seed, "n_jobs": -1}
     parameters, procedure = complete_procedure("mrshc", run, paper=False)
     output.print_sentence(procedure)
+    # These imports take seconds, so the first sentences are printed before them.
+    from mrshc.app import make_plan
+    from mrshc.app import output_folder as outputs
+
     plan = make_plan(
         table,
         parameters=parameters,

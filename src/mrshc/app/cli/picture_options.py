@@ -11,7 +11,7 @@ from mrshc.app.cli.option_values import parse_keys
 from mrshc.errors import UserError
 
 if TYPE_CHECKING:
-    from mrshc.app.picture_writing import PictureSettings
+    from mrshc.app.picture_settings import PictureSettings
 
 _picture_option = option_factory("Pictures")
 
@@ -42,7 +42,7 @@ class PictureOptions:
 
     def to_settings(self) -> PictureSettings:
         """Return the settings of the pictures; raise UserError if one of them is not valid."""
-        from mrshc.app.picture_writing import PictureSettings
+        from mrshc.app.picture_settings import PictureSettings
 
         return PictureSettings(
             formats=_parse_formats(self.picture_format), size=_parse_size(self.figure_size)
@@ -54,10 +54,12 @@ def _parse_formats(text: str | None) -> tuple[str, ...] | None:
 
     Raises UserError if one of them is not a format in which pictures can be written.
     """
+    if text is None:
+        return None
     from mrshc.plotting.picture_files import PICTURE_FORMATS
 
-    formats = None if text is None else tuple(dict.fromkeys(parse_keys(text.lower()) or ()))
-    for name in formats or ():
+    formats = tuple(dict.fromkeys(parse_keys(text.lower()) or ()))
+    for name in formats:
         if name not in PICTURE_FORMATS:
             raise UserError(
                 f"--format must be one of {', '.join(PICTURE_FORMATS)}, or several with commas "

@@ -133,6 +133,10 @@ class PreprocessingOptions:
 
         Options that were given individually override the values in the preset.
         """
+        # Without options, scikit-learn, which is slow to import, is not needed before the table is
+        # read.
+        if self == PreprocessingOptions():
+            return []
         from mrshc.preprocessing import PRESETS, chain
 
         given = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "preset"}
