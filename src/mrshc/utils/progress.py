@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from time import perf_counter
 from typing import Any
 
+from mrshc.core.kernels.cache_folder import has_cached_code
 from mrshc.core.parallel import ProgressCallback
 from mrshc.optional_packages import require_packages
 
@@ -21,6 +22,9 @@ except ImportError:  # versions of scikit-learn before 1.9 have no callbacks
         """Return the method unchanged, since this version of scikit-learn has no callbacks."""
         return method
 
+
+# The time is that of the first fit of the demo on two cores (docs/results/performance.md).
+_COMPILATION = "compiling the numerical loops, once (about 15 s)"
 
 __all__ = [
     "CallbackSupportMixin",
@@ -115,6 +119,8 @@ def report_progress(
         Object that must be called when steps are finished.
     """
     with progress_bar(type(estimator).__name__, visible=verbose) as bar:
+        if not has_cached_code():
+            bar = _with_message_before_first_step(bar, _COMPILATION)
         # The attribute exists only if callbacks are registered with the estimator.
         if not hasattr(estimator, "_skl_callbacks"):
             yield bar
@@ -136,6 +142,21 @@ def report_progress(
 
         yield ProgressReporter(report, bar.show_message)
         context.call_on_fit_task_end(estimator=estimator, X=X)
+
+
+def _with_message_before_first_step(bar: ProgressReporter, message: str) -> ProgressReporter:
+    """Show a message, and return an object that removes it when a step is finished."""
+    bar.show_message(message)
+    is_shown = True
+
+    def report(done: int, total: int) -> None:
+        nonlocal is_shown
+        if is_shown and done > 0:
+            bar.show_message("")
+            is_shown = False
+        bar(done, total)
+
+    return ProgressReporter(report, bar.show_message)
 
 
 @contextmanager

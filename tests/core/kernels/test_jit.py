@@ -4,7 +4,9 @@ import inspect
 import pickle
 import subprocess
 import sys
+import time
 import warnings
+from threading import Timer
 
 import pytest
 from numba.core.caching import FunctionCache
@@ -57,7 +59,7 @@ def double(x):
 def isolated_cache(monkeypatch, tmp_path):
     """Let a process warn again, and keep its cache to itself."""
     monkeypatch.setattr(compilation_cache, "_has_warned", False)
-    monkeypatch.setattr("numba.core.config.CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
 
 
 def test_a_loop_is_cached(tmp_path):
@@ -146,3 +148,44 @@ def test_an_error_of_the_function_itself_is_not_an_interruption():
 
     with pytest.raises(SystemError, match="wrong"):
         fail()
+
+
+@pytest.fixture
+def held_lock(tmp_path):
+    """Return a lock that is held, and the path of its file."""
+    path = tmp_path / "double.lock"
+    lock = compilation_cache._FileLock(path)
+    assert lock.acquire()
+    yield lock, path
+    lock.release()
+
+
+def test_a_process_waits_while_another_compiles(held_lock):
+    lock, path = held_lock
+    Timer(0.2, lock.release).start()
+    begun = time.monotonic()
+    other = compilation_cache._FileLock(path)
+    assert other.acquire()
+    assert time.monotonic() - begun > 0.1
+    other.release()
+
+
+def test_a_process_does_not_wait_for_ever(held_lock, monkeypatch):
+    _, path = held_lock
+    monkeypatch.setattr(compilation_cache, "_MAX_WAIT", 0.1)
+    assert not compilation_cache._FileLock(path).acquire()
+
+
+def test_code_that_another_process_stored_in_the_meantime_is_loaded(monkeypatch):
+    acquire = compilation_cache._FileLock.acquire
+
+    def compile_elsewhere(lock):
+        # Another process held the lock until it had stored the code.
+        monkeypatch.setattr(compilation_cache._FileLock, "acquire", acquire)
+        assert jit()(double)(3.0) == 6.0
+        return lock.acquire()
+
+    monkeypatch.setattr(compilation_cache._FileLock, "acquire", compile_elsewhere)
+    late = jit()(double)
+    assert late(3.0) == 6.0
+    assert sum(late.dispatcher.stats.cache_hits.values()) == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -112,6 +112,7 @@ def cluster(
     parameters, procedure = complete_procedure(
         fitting.method, fitting.to_parameters() | running.to_parameters(), paper=fitting.paper
     )
+    _compile_ahead(parameters)
     steps = preprocessing.make_steps()
     analyses = confidence.to_settings(running)
     output = TerminalOutput(quiet=running.quiet or json)
@@ -270,6 +271,15 @@ def _refuse_existing(out: Path, **options: Any) -> None:
         from mrshc.app.output_folder import refuse_existing
 
         refuse_existing(out, **options)
+
+
+def _compile_ahead(parameters: Mapping[str, Any]) -> None:
+    """Let another process compile numerical loops that a fit of MrSHC needs late, if necessary."""
+    from mrshc.core.compiler_processes import start_compiler_process
+
+    if "selection" in parameters:  # only MrSHC has this parameter
+        is_association = parameters["selection"] == "association"
+        start_compiler_process("components" if is_association else "gap_test")
 
 
 def _make_plan(output: TerminalOutput, table: Any, **options: Any) -> Plan:

@@ -30,9 +30,9 @@ class Residual(NamedTuple):
     """The parts of a residual matrix: the centred data minus the k earlier components.
 
     The residual is X, minus `offsets`, minus the product of the transposed `scores` with
-    `loadings`, plus `corrections`. Missing values of X are replaced by the
-    mean of all other values. At the positions of missing values, the corrections set the residual
-    to the mean of the residual over all other positions.
+    `loadings`, plus `corrections`. Missing values of X are replaced by the mean of all other
+    values. At the positions of missing values, the corrections set the residual to the mean of the
+    residual over all other positions.
     """
 
     X: NDArray[Any]  # (n, p), or its transpose, (p, n), if `by_columns`

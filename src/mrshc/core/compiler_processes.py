@@ -1,0 +1,148 @@
+"""Compile numerical loops in another process while a fit is being prepared.
+
+Numba compiles one function at a time, so a first fit would use only one core while it waits for the
+compiler. Here, another process compiles functions that the fit needs late, and stores the machine
+code in the cache (:mod:`~mrshc.core.kernels.compilation_cache`). A fit that needs a function which
+the other process is compiling waits for it.
+
+The functions are called directly, with small arrays of the types that occur in a fit, since the
+modules above :mod:`mrshc.core.kernels` take another second to import.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+
+import numpy as np
+
+from mrshc.core.array_types import Float
+from mrshc.core.kernels.cache_folder import KERNELS, cache_folder, has_cached_code
+
+# The processes that were started. The pipe to a process is closed when its object is deleted, and
+# the process would end.
+_processes: list[subprocess.Popen[bytes]] = []
+
+
+def start_compiler_process(*parts: str) -> None:
+    """Start a process that compiles numerical loops, unless compiled code is cached already.
+
+    The process ends when it has compiled its parts, or when the present process ends. Nothing is
+    started if there is only one core, or if no folder for the code is writable.
+
+    Parameters
+    ----------
+    *parts : str
+        What is compiled, in this order; keys of `PARTS`.
+    """
+    if has_cached_code() or cache_folder(KERNELS) is None or _n_cores() < 2:
+        return
+    # The option -P keeps modules in the current directory from being imported. The process reads
+    # from the pipe, and ends when the pipe is closed, which happens in whatever way the present
+    # process ends.
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-m", __name__, *parts],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    _processes.append(process)
+
+
+def _n_cores() -> int:
+    """Return the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):  # not on macOS and Windows
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _compile_components() -> None:
+    """Compile the functions that compute sparse components."""
+    from mrshc.core.kernels.alternation import (
+        AlternationSettings,
+        AlternationStart,
+        IterateRecord,
+        alternate,
+    )
+    from mrshc.core.kernels.products import column_norms, multiply, multiply_transposed
+    from mrshc.core.kernels.residual import CellCorrections, Residual
+    from mrshc.core.kernels.screening import Trace
+    from mrshc.core.kernels.vectors import sorted_union
+
+    X, _ = _small_data()
+    n, p = X.shape
+    matrix = X, False, np.zeros(p)
+    no_scores, no_loadings, nothing = np.empty((0, n)), np.empty((0, p)), np.empty(0)
+    no_cells = CellCorrections(np.empty(0, np.intp), np.empty(0, np.intp), nothing)
+    # This function takes most of the time, so it is compiled first.
+    alternate(
+        Residual(*matrix, no_scores, no_loadings, no_scores, no_cells),
+        np.ones(p),
+        AlternationStart(np.ones(p), X.sum(axis=1)),
+        AlternationSettings(l1_bound=2.0, max_iter=1, tol=1e-3, noise=0.0),
+        Trace(no_scores, np.empty((0, p), np.uint8), nothing, nothing),
+        IterateRecord(no_scores, nothing),
+    )
+    indices = np.arange(p)
+    column_norms(*matrix)
+    multiply(*matrix, indices, np.ones(p))
+    multiply_transposed(*matrix, np.ones(n))
+    sorted_union(indices, indices)
+
+
+def _compile_gap_test() -> None:
+    """Compile the functions of the gap test for two clusters and Euclidean distances."""
+    from mrshc.core.kernels.gap import GapTestSettings, ReferenceBox, gap_test
+    from mrshc.core.kernels.linkage_codes import LinkageMethod
+    from mrshc.core.kernels.principal_box import principal_ranges
+
+    X, distances = _small_data()
+    n = len(X)
+    settings = GapTestSettings(
+        linkage=LinkageMethod.complete.value,
+        power=2,
+        max_clusters=None,
+        n_references=2,
+        first_check=2,
+        check_interval=1,
+        n_standard_errors=4.0,
+    )
+    box = ReferenceBox(n, principal_ranges(X), None, None)
+    partitions = np.stack([np.zeros(n, np.intp), np.arange(n) % 2])
+    gap_test(box, distances, partitions, np.random.default_rng(0), settings)
+
+
+def _small_data() -> tuple[Float, Float]:
+    """Return data of a few samples, and their squared distances."""
+    X = np.random.default_rng(0).normal(size=(8, 5))
+    return X, ((X[:, None] - X) ** 2).sum(axis=2)
+
+
+PARTS: dict[str, Callable[[], None]] = {
+    "components": _compile_components,
+    "gap_test": _compile_gap_test,
+}
+
+
+def _exit_with_parent() -> None:
+    """Wait until the process that has started this process ends, then end this process."""
+    sys.stdin.read()
+    os._exit(1)
+
+
+def main() -> None:
+    """Compile the parts that are named in the arguments of the command."""
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
+    # The compiler makes millions of objects, few of which can be freed before it has finished. To
+    # search for those would take a tenth of the time.
+    gc.disable()
+    for name in sys.argv[1:]:
+        PARTS[name]()
+
+
+if __name__ == "__main__":
+    main()
