@@ -11,7 +11,7 @@ DEMO := $(VENV)/.demo
 INSTALLED := $(VENV)/.installed
 # The checks are planned for two cores. Some tests wait for a browser or for other processes, and further
 # workers use that time. Each worker computes with one thread.
-WORKERS ?= 4
+WORKERS ?= 3
 # The tests of a file share what they make, so they stay in one process. Files are handed out in the
 # order of tests/conftest.py, the slow ones first.
 PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder

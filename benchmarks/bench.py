@@ -207,6 +207,11 @@ def measure_start_up():
     return run_case("start_up")
 
 
+def measure_first_run():
+    """Return the seconds of first and later runs of the command line, five times each."""
+    return [run_case("first_run", seed=seed) for seed in range(5)]
+
+
 def measure_reading():
     """Return seconds and memory of reading a table, for mrshc and for pandas."""
     table = {"rows": 20_000, "columns": 500}
@@ -469,6 +474,22 @@ def show_start_up(seconds):
     return markdown_table(list(seconds), [[f"{s:.2f} s" for s in seconds.values()]])
 
 
+def show_first_run(runs):
+    """Return a table of the median and the largest seconds of first and later runs."""
+    headings = {
+        "first fit": "end of the first fit",
+        "first demo": "first demo",
+        "second demo": "second demo",
+        "error": "error",
+        "first sentence": "first sentence",
+    }
+    rows = []
+    for label, summarise in (("median", np.median), ("largest", max)):
+        times = [summarise([run[name] for run in runs]) for name in headings]
+        rows.append([label, *(f"{seconds:.2f} s" for seconds in times)])
+    return markdown_table([f"{len(runs)} runs", *headings.values()], rows)
+
+
 def show_reading(rows):
     """Return a table of reading times, of mrshc and of pandas."""
     cells = []
@@ -617,6 +638,7 @@ PARTS = {
     "early_stopping": Part(measure_early_stopping, show_early_stopping),
     "convergence": Part(measure_convergence, show_convergence),
     "start_up": Part(measure_start_up, show_start_up),
+    "first_run": Part(measure_first_run, show_first_run),
     "reading": Part(measure_reading, show_reading),
     "imputation": Part(measure_imputation, show_imputation),
     "beyond": Part(measure_beyond, show_beyond),

@@ -545,6 +545,69 @@ def start_up():
     }
 
 
+# Runs the command line and prints, on stderr, the seconds until the end of the fit.
+_TIMED_FIT = """
+import sys, time
+begun = time.perf_counter()
+import mrshc.app
+from mrshc.app.cli import main
+fit = lambda *args, **options: mrshc.app.plan_execution.fit_estimator(*args, **options)
+def timed(*args, **options):
+    fitted = fit(*args, **options)
+    print("seconds", time.perf_counter() - begun, file=sys.stderr)
+    return fitted
+mrshc.app.fit_estimator = timed
+main()
+"""
+
+
+def first_run(seed=0):
+    """Return the seconds of a first run of the demo with an empty cache, and of later runs.
+
+    Returns
+    -------
+    dict
+        Seconds until the end of the first fit, of the whole demo, of a second demo, and of a
+        command until its error and until its first sentence.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        environment = os.environ | {"NUMBA_CACHE_DIR": str(folder / "cache")}
+        mrshc_command = str(Path(sys.executable).with_name("mrshc"))
+        table = pd.DataFrame(make_simulation_1(seed).X)
+        table.to_csv(folder / "table.csv")
+
+        def run(*command):
+            begun = time.perf_counter()
+            done = subprocess.run(
+                command, capture_output=True, text=True, cwd=folder, env=environment, check=False
+            )
+            return time.perf_counter() - begun, done.stderr
+
+        first, stderr = run(sys.executable, "-c", _TIMED_FIT, "demo", "--seed", str(seed))
+        lines = [line for line in stderr.splitlines() if line.startswith("seconds ")]
+        second, _ = run(mrshc_command, "demo", "--seed", str(seed))
+        error, _ = run(mrshc_command, "cluster", "absent.csv")
+        begun = time.perf_counter()
+        with subprocess.Popen(
+            [mrshc_command, "cluster", "table.csv"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=folder,
+            env=environment,
+        ) as process:
+            process.stdout.readline()
+            sentence = time.perf_counter() - begun
+            process.kill()
+    return {
+        "first fit": float(lines[0].split()[1]),
+        "first demo": first,
+        "second demo": second,
+        "error": error,
+        "first sentence": sentence,
+    }
+
+
 def reading(rows, columns, digits, ours):
     """Return the seconds of reading a TSV file with mrshc or pandas, and its relative memory.
 

@@ -48,11 +48,23 @@ def implementation(request, tmp_path, monkeypatch):
 
 @pytest.fixture
 def drawn():
-    """Registered pictures of results; none, until a test adds some: they take long to draw."""
+    """Pictures of results and comparisons; none, until a test adds some: they take long to draw."""
+    from matplotlib.figure import Figure
+
+    from mrshc import plotting
     from mrshc.plotting.result_pictures import PICTURES
 
-    with without_pictures() as registered:
-        yield lambda name: PICTURES.update({name: registered[name]})
+    trees = plotting.dendrograms
+    with without_pictures() as registered, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plotting, "dendrograms", lambda *_, **__: Figure())
+
+        def draw(name):
+            if name == "dendrograms":
+                patch.setattr(plotting, name, trees)
+            else:
+                PICTURES[name] = registered[name]
+
+        yield draw
 
 
 @pytest.fixture

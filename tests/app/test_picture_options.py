@@ -90,7 +90,8 @@ def test_other_sizes_are_refused(text):
 
 
 @pytest.mark.slow
-def test_a_comparison_has_its_picture_in_the_formats_and_the_size(main, table, tmp_path):
+def test_a_comparison_has_its_picture_in_the_formats_and_the_size(main, drawn, table, tmp_path):
+    drawn("dendrograms")
     out = tmp_path / "out"
     options = ("--methods", "hc,cosa", "--quiet", "--figure-size", "5x6")
     assert main("compare", table, "--out", out, *options, "--format", "svg")[0] == 0

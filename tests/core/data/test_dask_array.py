@@ -174,9 +174,8 @@ def kill_one(client):
     os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
 
 
-@pytest.mark.parametrize("persisted", [False, True])
-def test_tasks_of_a_lost_worker_are_run_again(client_to_be_harmed, A, persisted):
-    X = in_chunks_of_columns(A).persist() if persisted else in_chunks_of_columns(A)
+def test_tasks_of_a_lost_worker_are_run_again(client_to_be_harmed, A):
+    X = in_chunks_of_columns(A)
 
     def slow(block, start, _xp):
         time.sleep(0.05)
@@ -302,16 +301,12 @@ def test_a_fit_to_a_dask_array_equals_the_fit_to_the_array(model):
     assert found.n_passes_ > 2
 
 
-@pytest.mark.parametrize("persisted", [False, True])
-def test_a_worker_lost_during_a_fit_does_not_change_the_result(
-    client_to_be_harmed, tmp_path, persisted
-):
+def test_a_worker_lost_during_a_fit_does_not_change_the_result(client_to_be_harmed, tmp_path):
+    """The worker and the chunks that were persisted on it are lost."""
     expected = make_search().fit(TABLE)
-    X, n_calls = in_chunks(tmp_path), 20
-    if persisted:
-        X = X.persist()
-        distributed.wait(X)
-        n_calls = len(list(tmp_path.iterdir()))  # as the fit begins
+    X = in_chunks(tmp_path).persist()
+    distributed.wait(X)
+    n_calls = len(list(tmp_path.iterdir()))  # as the fit begins
     with one_worker_killed(client_to_be_harmed, lambda: len(list(tmp_path.iterdir())) >= n_calls):
         model = make_search().fit(X)
     assert_same_fit(model, expected)

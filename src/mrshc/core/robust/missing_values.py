@@ -126,7 +126,9 @@ def _complete_by_components(X: Float) -> CompletedSamples:
     # variance of the estimate is the variance of the column.
     if rank < 1 or scale == 0.0:
         return CompletedSamples(values=values, variances=missing * spread)
-    rows, columns = np.nonzero(missing)
+    # The function is compiled for each memory layout of its arguments, so they are made contiguous.
+    values = np.ascontiguousarray(values)
+    rows, columns = map(np.ascontiguousarray, np.nonzero(missing))
     loadings = np.ascontiguousarray(_leading_right_singular_directions(values - means, rank))
     noise_freedom = (n - 1) * q - rank * (n - 1 + q - rank)  # degrees of freedom of the residuals
     means, scores, loadings, signal, noise = complete_cells(

@@ -122,7 +122,7 @@ class WeightPath:
         while True:
             # Weights must not be negative, but the slopes D'u can be negative if u is kept
             # orthogonal to an earlier solution.
-            indices, weights = sparse_direction(np.maximum(slopes, 0.0), l1_bound)
+            indices, weights = sparse_direction(np.maximum(slopes, 0.0), float(l1_bound))
             old = u
             u, criterion = self._dissimilarity.of_weights(indices, weights)
             n_iter += 1
@@ -261,7 +261,8 @@ def permuted_criteria(
         for k, bound in enumerate(active):
             # Negative slopes need not be set to zero: distances and u are not negative, so the
             # slopes D'u are not negative either.
-            indices, values = sparse_direction(slopes[:, k], bounds[bound])
+            of_bound = np.ascontiguousarray(slopes[:, k])
+            indices, values = sparse_direction(of_bound, float(bounds[bound]))
             weights[indices, k] = values
         old, u = u, permuted.multiply(weights)
         criteria[active] = np.linalg.norm(u, axis=0)
