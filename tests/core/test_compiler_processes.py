@@ -31,7 +31,7 @@ print({n: (before[n], len(k.dispatcher.signatures)) for n, k in kernels.items()}
 """
 # A function of each part, without which the part would be of no use.
 PROCEDURES = {
-    "components": ("alternate", {"selection": "association", "linkage": "ward"}),
+    "association": ("analyse_variance", {"selection": "association", "linkage": "ward"}),
     "gap_test": ("gap_test", {"n_features_to_select": [5, 10], "n_references": 5}),
 }
 
@@ -67,8 +67,8 @@ def started(monkeypatch):
 
 
 def test_a_process_is_started_for_a_first_fit(started):
-    start_compiler_process("components", "gap_test")
-    assert [command[-2:] for command in started] == [["components", "gap_test"]]
+    start_compiler_process("association", "gap_test")
+    assert [command[-2:] for command in started] == [["association", "gap_test"]]
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_process_is_started_for_a_first_fit(started):
 )
 def test_no_process_is_started_without_a_use(name, value, started, monkeypatch):
     monkeypatch.setattr(compiler_processes, name, lambda *_: value)
-    start_compiler_process("components")
+    start_compiler_process("association")
     assert not started
 
 

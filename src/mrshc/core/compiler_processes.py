@@ -60,38 +60,31 @@ def _n_cores() -> int:
     return os.cpu_count() or 1
 
 
-def _compile_components() -> None:
-    """Compile the functions that compute sparse components."""
-    from mrshc.core.kernels.alternation import (
-        AlternationSettings,
-        AlternationStart,
-        IterateRecord,
-        alternate,
-    )
-    from mrshc.core.kernels.products import column_norms, multiply, multiply_transposed
-    from mrshc.core.kernels.residual import CellCorrections, Residual
-    from mrshc.core.kernels.screening import Trace
-    from mrshc.core.kernels.vectors import sorted_union
+def _compile_association() -> None:
+    """Compile the functions that build trees and test features for association with clusters."""
+    from mrshc.core.kernels.agglomerated_dispersions import dispersion
+    from mrshc.core.kernels.agglomeration import linkage_matrix
+    from mrshc.core.kernels.association import analyse_variance
+    from mrshc.core.kernels.fold_distances import distances_without
+    from mrshc.core.kernels.leaf_positions import first_leaf_positions
+    from mrshc.core.kernels.linkage_codes import LinkageMethod
+    from mrshc.core.kernels.p_values import write_cauchy_combinations
+    from mrshc.core.kernels.silhouettes import write_silhouette_widths
+    from mrshc.core.kernels.tree_cuts import cut_into_clusters
 
-    X, _ = _small_data()
-    n, p = X.shape
-    matrix = X, False, np.zeros(p)
-    no_scores, no_loadings, nothing = np.empty((0, n)), np.empty((0, p)), np.empty(0)
-    no_cells = CellCorrections(np.empty(0, np.intp), np.empty(0, np.intp), nothing)
-    # This function takes most of the time, so it is compiled first.
-    alternate(
-        Residual(*matrix, no_scores, no_loadings, no_scores, no_cells),
-        np.ones(p),
-        AlternationStart(np.ones(p), X.sum(axis=1)),
-        AlternationSettings(l1_bound=2.0, max_iter=1, tol=1e-3, noise=0.0),
-        Trace(no_scores, np.empty((0, p), np.uint8), nothing, nothing),
-        IterateRecord(no_scores, nothing),
-    )
-    indices = np.arange(p)
-    column_norms(*matrix)
-    multiply(*matrix, indices, np.ones(p))
-    multiply_transposed(*matrix, np.ones(n))
-    sorted_union(indices, indices)
+    # The functions are called in the order in which a fit needs them.
+    X, distances = _small_data()
+    n = len(X)
+    features = np.ascontiguousarray(X.T)
+    tree = linkage_matrix(distances, LinkageMethod.ward.value)
+    children = tree[:, :2].astype(np.intp)
+    partitions = cut_into_clusters(children, np.array([2, 3]))
+    p_values, _ = analyse_variance(features, partitions)
+    write_cauchy_combinations(p_values, np.empty(len(p_values)))
+    distances_without(distances, features, True)
+    dispersion(distances, partitions[0], 1)
+    write_silhouette_widths(distances, partitions[0], np.empty(n))
+    first_leaf_positions(children, np.ones(2 * n - 1, np.intp))
 
 
 def _compile_gap_test() -> None:
@@ -123,7 +116,7 @@ def _small_data() -> tuple[Float, Float]:
 
 
 PARTS: dict[str, Callable[[], None]] = {
-    "components": _compile_components,
+    "association": _compile_association,
     "gap_test": _compile_gap_test,
 }
 

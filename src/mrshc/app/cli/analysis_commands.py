@@ -279,7 +279,7 @@ def _compile_ahead(parameters: Mapping[str, Any]) -> None:
 
     if "selection" in parameters:  # only MrSHC has this parameter
         is_association = parameters["selection"] == "association"
-        start_compiler_process("components" if is_association else "gap_test")
+        start_compiler_process("association" if is_association else "gap_test")
 
 
 def _make_plan(output: TerminalOutput, table: Any, **options: Any) -> Plan:

@@ -66,9 +66,8 @@ def demo(
     run = {"random_state": seed, "n_jobs": -1}
     parameters, procedure = complete_procedure("mrshc", run, paper=False)
     output.print_sentence(procedure)
-    # The recommended procedure needs the components last, and that of the paper, which is run for
-    # comparison, needs the gap test.
-    start_compiler_process("components", "gap_test")
+    # The gap test belongs to the procedure of the paper, which is run for comparison.
+    start_compiler_process("association", "gap_test")
     # These imports take seconds, so the first sentences are printed before them.
     from mrshc.app import make_plan
     from mrshc.app import output_folder as outputs
