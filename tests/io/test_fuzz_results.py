@@ -25,7 +25,7 @@ from tiny import tiny_result, tiny_table
 
 pytestmark = pytest.mark.slow
 
-CASES, PARTS = int(os.environ.get("MRSHC_FUZZ_CASES", "3000")), 10
+CASES, PARTS = int(os.environ.get("MRSHC_FUZZ_CASES", "1500")), 10
 # The page holds a whole plotting library: a share of the cases is enough.
 CASES_PER_PAGE = 40
 

@@ -3,12 +3,13 @@ import pytest
 from scipy import stats
 
 from mrshc.core.inference.association import (
-    association_tests,
     benjamini_hochberg,
     cauchy_combination,
     column_tests,
+    combined_tests,
     rank_p_values,
 )
+from mrshc.core.inference.device_association import DeviceRanks
 from storage_backends import matrix_at, tables
 
 
@@ -192,24 +193,37 @@ def test_features_without_comparable_groups_have_no_association():
 def test_each_feature_and_each_partition_is_tested_on_its_own():
     rng = np.random.default_rng(10)
     X = rng.normal(size=(300, 4000))  # more than one block
-    matrix, partitions = matrix_at(X), random_partitions(rng, 300)
-    every = association_tests(matrix, partitions, indices=np.arange(4000))
+    partitions = random_partitions(rng, 300)
+    every = combined_tests(matrix_at(X), partitions[:, None], DeviceRanks())
     some = np.array([3999, 17, 0, 2500])
-    found = association_tests(matrix, partitions[2:3], indices=some)
-    np.testing.assert_array_equal(found.p_values, every.p_values[some, 2:3])
-    np.testing.assert_array_equal(found.between, every.between[some, 2:3])
-    assert association_tests(matrix, partitions, indices=some[:0]).between.shape == (0, 4)
+    found = column_tests(X[:, some], partitions[2:3])
+    combined = cauchy_combination(found.p_values)
+    np.testing.assert_array_equal(combined, every.p_values[some, 2])
+    np.testing.assert_array_equal(found.between, every.strengths[some, 2:3])
+
+
+def test_the_tests_of_the_cuts_of_a_tree_are_combined():
+    rng = np.random.default_rng(12)
+    X, partitions = rng.normal(size=(40, 30)), random_partitions(rng, 40)
+    found = combined_tests(matrix_at(X), np.stack([partitions[:2], partitions[2:]]), DeviceRanks())
+    tests = column_tests(X, partitions)
+    for tree, cuts in enumerate((slice(2), slice(2, 4))):
+        expected = cauchy_combination(tests.p_values[:, cuts])
+        np.testing.assert_array_equal(found.p_values[:, tree], expected)
+        np.testing.assert_array_equal(found.strengths[:, tree], tests.between[:, cuts].mean(axis=1))
 
 
 def test_association_does_not_depend_on_the_storage(implementation):
     partitions = random_partitions(np.random.default_rng(11), 24)
+    # On a device, the sums of squares are added in another order.
+    rtol = 1e-10 if implementation.name == "array API" else 0.0
     for A in tables(implementation):
-        expected = association_tests(
-            matrix_at(implementation.in_memory(A)), partitions, indices=np.arange(400)
+        expected = combined_tests(
+            matrix_at(implementation.in_memory(A)), partitions[None], DeviceRanks()
         )
-        found = association_tests(matrix_at(implementation(A)), partitions, indices=np.arange(400))
-        np.testing.assert_array_equal(found.p_values, expected.p_values)
-        np.testing.assert_allclose(found.between, expected.between, rtol=1e-8)
+        found = combined_tests(matrix_at(implementation(A)), partitions[None], DeviceRanks())
+        np.testing.assert_allclose(found.p_values, expected.p_values, rtol=rtol, atol=0.0)
+        np.testing.assert_allclose(found.strengths, expected.strengths, rtol=1e-8)
 
 
 # Combination and correction ---------------------------------------------------------------------

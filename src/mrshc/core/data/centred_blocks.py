@@ -34,6 +34,9 @@ _MAX_SHARE_OF_SELECTED_COLUMNS = 1 / 8
 class CentredBlocks(CentredMatrix):
     """A centred matrix whose data are read in blocks of columns.
 
+    The attribute `has_missing` tells whether values are missing, and `is_on_device` whether blocks
+    are arrays on a device.
+
     Parameters
     ----------
     data : DataMatrix
@@ -60,7 +63,8 @@ class CentredBlocks(CentredMatrix):
         self.offsets, self.fill = offsets_and_fill(
             summary.columns, center=center, drop_constant=drop_constant
         )
-        self._has_missing = summary.has_missing
+        self.has_missing = summary.has_missing
+        self.is_on_device = data.is_on_device
         self._cache = ColumnCache(data.shape, data.dtype)
 
     @property
@@ -80,7 +84,7 @@ class CentredBlocks(CentredMatrix):
     def centring(self) -> Centring:
         """Function that centres a block of columns and fills its missing values."""
         # If the data have no missing values, fill=None avoids a search for NaN in each block.
-        return Centring(offsets=self.offsets, fill=self.fill if self._has_missing else None)
+        return Centring(offsets=self.offsets, fill=self.fill if self.has_missing else None)
 
     @property
     def is_stored(self) -> Mask:
@@ -100,7 +104,7 @@ class CentredBlocks(CentredMatrix):
         offsets, missing = self.offsets[indices], None
         # Matrix products take a third of the time if rows, rather than columns, are contiguous.
         values = np.ascontiguousarray(self._cache.take(indices).T)
-        if self._has_missing:
+        if self.has_missing:
             rows, columns = np.nonzero(np.isnan(values))
             values[rows, columns] = offsets[columns] + self.fill
             missing = sparse.coo_array((np.ones(rows.size), (rows, columns)), shape=values.shape)

@@ -57,6 +57,8 @@ class DataMatrix(ABC):
         Whether the whole matrix is a numpy array in the memory of this process.
     has_local_blocks : bool
         Whether blocks are numpy arrays in this process and can be processed by its threads.
+    is_on_device : bool
+        Whether blocks are arrays of a package that follows the array API standard, such as torch.
     holds_integers : bool
         Whether the stored values are integers. Integers may be rounded when they are converted to
         floating point.
@@ -76,6 +78,7 @@ class DataMatrix(ABC):
     dtype: np.dtype[Any]
     in_memory: bool = False
     has_local_blocks: bool = True
+    is_on_device: bool = False
     holds_integers: bool = False
     certification: Certification = "deferred"
     _summary: MatrixSummary | None = None

@@ -57,6 +57,7 @@ class DeviceMatrix(DataMatrix):
     """
 
     has_local_blocks = False
+    is_on_device = True
     certification = "immediate"
 
     def __init__(self, array: Any) -> None:

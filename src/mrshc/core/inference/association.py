@@ -15,7 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrshc.core.array_types import Float, Index, Labels
+from mrshc.core.data.centred_blocks import CentredBlocks
 from mrshc.core.data.centred_matrix import CentredMatrix
+from mrshc.core.inference.device_association import DeviceRanks, DeviceTests
 from mrshc.core.kernels.association import analyse_variance, write_explained_rank_variance
 from mrshc.core.kernels.p_values import write_cauchy_combinations, write_f_tail_probabilities
 
@@ -67,28 +69,65 @@ class AssociationTests:
     between: Float
 
 
-def association_tests(
-    matrix: CentredMatrix, partitions: NDArray[np.intp], *, indices: Index
-) -> AssociationTests:
-    """Return tests of the association between features and each partition of the samples.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CombinedTests:
+    """Tests of all p features for association with trees, combined over the cuts of each tree.
 
-    All tests need only one pass over the data.
+    Attributes
+    ----------
+    p_values : ndarray of shape (p, n_trees)
+        P-values of the rank tests, combined over the cuts (:func:`cauchy_combination`).
+    strengths : ndarray of shape (p, n_trees)
+        Sums of squares between clusters, mean over the cuts.
+    """
+
+    p_values: Float
+    strengths: Float
+
+
+def combined_tests(
+    matrix: CentredMatrix, partitions: NDArray[np.intp], ranks: DeviceRanks
+) -> CombinedTests:
+    """Return tests of the association between all features and the cuts of several trees.
+
+    All tests need only one pass over the data. Data on a device are tested there, unless values are
+    missing.
 
     Parameters
     ----------
     matrix : CentredMatrix
-        The data.
-    partitions : ndarray of int of shape (n_partitions, n)
-        Cluster labels of the n samples, one row for each partition.
-    indices : ndarray of shape (m,)
-        Indices of the features to test.
+        The data, with n samples and p features.
+    partitions : ndarray of int of shape (n_trees, n_cuts, n)
+        Cluster labels of the samples, for each cut of each tree.
+    ranks : DeviceRanks
+        Ranks of data on a device, which are computed in the first call.
     """
-    shape = indices.size, len(partitions)
-    p_values, between = np.empty(shape), np.empty(shape)
-    compute = partial(column_tests, partitions=partitions)
-    for positions, block in matrix.map_columns(indices, compute):
-        p_values[positions], between[positions] = block.p_values, block.between
-    return AssociationTests(p_values=p_values, between=between)
+    p = matrix.shape[1]
+    p_values, strengths = np.empty((p, len(partitions))), np.empty((p, len(partitions)))
+    if isinstance(matrix, CentredBlocks) and matrix.is_on_device and not matrix.has_missing:
+        first = 0
+        for parts in matrix.map_blocks(DeviceTests(partitions, ranks)):
+            for of_part in parts:
+                rows = slice(first, first + len(of_part[0]))
+                p_values[rows], strengths[rows] = of_part
+                first = rows.stop
+    else:
+        compute = partial(_combined_column_tests, partitions=partitions)
+        for positions, of_block in matrix.map_columns(np.arange(p), compute):
+            p_values[positions], strengths[positions] = of_block
+    return CombinedTests(p_values=p_values, strengths=strengths)
+
+
+def _combined_column_tests(columns: Float, partitions: NDArray[np.intp]) -> tuple[Float, Float]:
+    """Return combined p-values and strengths of m columns, each of shape (m, n_trees).
+
+    The parameters are those of `column_tests` and of `combined_tests`.
+    """
+    n_trees, n_cuts, n = partitions.shape
+    tests = column_tests(columns, partitions.reshape(-1, n))
+    combined = cauchy_combination(tests.p_values.reshape(-1, n_cuts))
+    strengths = tests.between.reshape(-1, n_trees, n_cuts).mean(axis=2)
+    return combined.reshape(-1, n_trees), strengths
 
 
 def column_tests(columns: Float, partitions: NDArray[np.intp]) -> AssociationTests:

@@ -18,11 +18,12 @@ from mrshc.core.array_types import Float, Index
 from mrshc.core.data.centred_matrix import CentredMatrix
 from mrshc.core.data.statistics import column_variances
 from mrshc.core.inference.association import (
-    association_tests,
     benjamini_hochberg,
     cauchy_combination,
     column_tests,
+    combined_tests,
 )
+from mrshc.core.inference.device_association import DeviceRanks
 from mrshc.core.kernels.agglomeration import linkage_matrix
 from mrshc.core.kernels.association import analyse_variance
 from mrshc.core.kernels.fold_distances import distances_without
@@ -184,12 +185,12 @@ def refine_feature_sets(
     """
     n_samples = matrix.shape[0]
     refinements = [_Refinement(start, settings, n_samples=n_samples) for start in starts]
+    ranks = DeviceRanks()
     while active := [refinement for refinement in refinements if refinement.result is None]:
         # Different starts often lead to the same set, which is tested only once.
         sets = {refinement.present.tobytes(): refinement.present for refinement in active}
-        scores = dict(
-            zip(sets, association_scores(matrix, [*sets.values()], settings), strict=True)
-        )
+        tested = association_scores(matrix, [*sets.values()], settings, ranks=ranks)
+        scores = dict(zip(sets, tested, strict=True))
         for refinement in active:
             refinement.advance(scores[refinement.present.tobytes()])
         if n_continued is not None:
@@ -272,7 +273,11 @@ class _Refinement:
 
 
 def association_scores(
-    matrix: CentredMatrix, sets: Sequence[Index], settings: RefinementSettings
+    matrix: CentredMatrix,
+    sets: Sequence[Index],
+    settings: RefinementSettings,
+    *,
+    ranks: DeviceRanks | None = None,
 ) -> list[FeatureScores]:
     """Return the association of each feature with trees that were built without the feature.
 
@@ -284,6 +289,8 @@ def association_scores(
         Indices of the features of each set, in increasing order.
     settings : RefinementSettings
         Settings of the trees.
+    ranks : DeviceRanks or None, default=None
+        Ranks of data on a device, which later calls use again.
 
     Returns
     -------
@@ -298,13 +305,12 @@ def association_scores(
     partitions = [_cut_partitions(D, settings) for D in distances]
     # All sets are tested in one pass. The features of a set are tested again below, with trees that
     # were built without them.
-    tests = association_tests(matrix, np.concatenate(partitions), indices=np.arange(p))
-    shape = p, len(sets), len(partitions[0])
-    p_values = cauchy_combination(tests.p_values.reshape(-1, shape[2])).reshape(shape[:2])
-    strengths = tests.between.reshape(shape).mean(axis=2)
+    tests = combined_tests(matrix, np.stack(partitions), ranks or DeviceRanks())
     scores = []
     for i, (present, X, D) in enumerate(zip(sets, columns, distances, strict=True)):
-        of_set = FeatureScores(p_values=p_values[:, i].copy(), strengths=strengths[:, i].copy())
+        of_set = FeatureScores(
+            p_values=tests.p_values[:, i].copy(), strengths=tests.strengths[:, i].copy()
+        )
         members = _member_scores(X, D, settings)
         of_set.p_values[present], of_set.strengths[present] = members.p_values, members.strengths
         scores.append(of_set)

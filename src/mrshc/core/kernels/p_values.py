@@ -22,7 +22,7 @@ _CONVERGED = 1e-15
 # p-value tends to minus infinity as the p-value approaches 1, and could cancel the quantiles of all
 # other p-values. The quantile of 0.999 is -318, which cancels the quantile of only one p-value of
 # 0.001.
-_LARGEST_COMBINED = 0.999
+LARGEST_COMBINED = 0.999
 
 
 @jit()
@@ -133,7 +133,7 @@ def write_cauchy_combinations(p_values: Float, combined: Float) -> None:
                 # The quantile of a p-value of zero is infinite.
                 quantile = np.inf
                 if p_value > 0.0:
-                    quantile = 1.0 / tan(pi * min(p_value, _LARGEST_COMBINED))
+                    quantile = 1.0 / tan(pi * min(p_value, LARGEST_COMBINED))
                 total += quantile
                 n_used += 1
         # atan2(1, x) / pi equals 1/2 - arctan(x) / pi, but avoids cancellation for large x, that

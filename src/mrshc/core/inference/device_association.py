@@ -1,0 +1,231 @@
+"""Tests of association on a device, such as a GPU, for data without missing values.
+
+The tests are those of :mod:`mrshc.core.inference.association`, written with the operations of the
+array API standard, so that they run where the data are. Sums of ranks are exact. Other sums are
+added in another order than on the CPU, so p-values may differ in the last digits.
+
+References
+----------
+Python array API standard, https://data-apis.org/array-api/
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import lgamma, pi
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrshc.core.array_types import Float, Index
+from mrshc.core.data.host_transfer import to_device_of, to_host
+from mrshc.core.kernels.p_values import LARGEST_COMBINED
+
+# Number of values that are processed at once: 128 MB in double precision. Several temporary arrays
+# of this size are needed. The number has not been tuned.
+_PART_CELLS = 1 << 24
+# Convergence of the continued fraction, as in the compiled function. It is checked after each of
+# so many steps, since a check waits until the device has finished.
+_CONVERGED, _CHECK_INTERVAL, _MAX_STEPS = 1e-15, 8, 4000
+
+
+class DeviceRanks:
+    """Ranks of the samples in each feature, stored on the device.
+
+    The ranks are computed once for each block of columns, since sorting takes most of the time of
+    the tests. They need 2 bytes for each value, or 4 bytes if there are more than 32,767 samples.
+    """
+
+    def __init__(self) -> None:
+        self._stored: dict[int, Any] = {}
+
+    def centred(self, part: Any, first: int, xp: Any) -> Any:
+        """Return twice the ranks of a part of the data, minus their mean, one row per feature.
+
+        Equal values receive the mean of their ranks (midranks).
+
+        Parameters
+        ----------
+        part : array of shape (b, n)
+            The data, with the features in rows.
+        first : int
+            Index of the first of these features in the data, by which the ranks are stored.
+        xp : module
+            Array namespace of the data.
+        """
+        if first not in self._stored:
+            n = part.shape[1]
+            ranks = _centred_doubled_ranks(part, xp)
+            self._stored[first] = xp.astype(ranks, xp.int16 if n <= 1 << 15 else xp.int32)
+        return xp.astype(self._stored[first], xp.float64)
+
+
+def _centred_doubled_ranks(values: Any, xp: Any) -> Any:
+    """Return twice the midranks of each row, minus twice their mean, as integers."""
+    order = xp.argsort(values, axis=1, stable=True)
+    # The position in the order, counted from 0, is the number of smaller values and of equal values
+    # further to the left.
+    positions = _inverse_permutations(order, xp)
+    ordered = xp.take_along_axis(values, order, axis=1)
+    if bool(xp.any(ordered[:, 1:] == ordered[:, :-1])):
+        flipped = xp.argsort(xp.flip(values, axis=1), axis=1, stable=True)
+        # Smaller values, and equal values further to the right.
+        other = xp.flip(_inverse_permutations(flipped, xp), axis=1)
+    else:
+        other = positions
+    return positions + other - (values.shape[1] - 1)
+
+
+def _inverse_permutations(order: Any, xp: Any) -> Any:
+    """Return the inverse of the permutation in each row."""
+    if hasattr(order, "scatter"):  # torch: the standard has no function that writes to positions
+        places = xp.arange(order.shape[1], dtype=order.dtype, device=order.device)
+        return xp.empty_like(order).scatter(1, order, places.expand_as(order))
+    return xp.argsort(order, axis=1)
+
+
+class DeviceTests:
+    """Tests of all features for association with the cuts of several trees.
+
+    Parameters
+    ----------
+    partitions : ndarray of int of shape (n_trees, n_cuts, n)
+        Cluster labels of the n samples, numbered from 0, for each cut of each tree.
+    ranks : DeviceRanks
+        Ranks that have been computed before; those of other features are added.
+    """
+
+    def __init__(self, partitions: NDArray[np.intp], ranks: DeviceRanks) -> None:
+        n_trees, n_cuts, n = partitions.shape
+        self._shape = n_trees, n_cuts
+        self._ranks = ranks
+        flat = partitions.reshape(-1, n)
+        self._n_clusters: Index = flat.max(axis=1) + 1
+        # Column g indicates the samples of group g, of the groups of all partitions together.
+        self._is_member = np.concatenate(
+            [row[:, None] == np.arange(k) for row, k in zip(flat, self._n_clusters, strict=True)],
+            axis=1,
+        ).astype(np.float64)
+        # Row g has an entry in the column of its partition: the reciprocal of the group size.
+        self._weights = np.zeros((self._is_member.shape[1], len(flat)))
+        partition_of_group = np.repeat(np.arange(len(flat)), self._n_clusters)
+        self._weights[np.arange(len(partition_of_group)), partition_of_group] = (
+            1.0 / self._is_member.sum(axis=0)
+        )
+
+    def __call__(self, block: Any, start: int, xp: Any) -> list[tuple[Float, Float]]:
+        """Return combined p-values and strengths of a block of columns, in parts.
+
+        The arguments are those of a function that is applied to blocks of a pass over the data.
+        Each array has shape (b, n_trees), where b is the number of columns of the part.
+        """
+        n = block.shape[0]
+        is_member = to_device_of(block, self._is_member, xp)
+        weights = to_device_of(block, self._weights, xp)
+        n_trees, n_cuts = self._shape
+        out = []
+        for first, stop in _ranges(block.shape[1], max(_PART_CELLS // n, 1)):
+            values = xp.astype(block[:, first:stop].T, xp.float64, copy=True)
+            rank_sums = self._ranks.centred(values, start + first, xp) @ is_member
+            values = values - xp.mean(values, axis=1, keepdims=True)
+            between = (values @ is_member) ** 2 @ weights
+            # The ranks are doubled, so squares are divided by four. The total sum of squares is not
+            # reduced for ties, as in the compiled function.
+            shares = rank_sums**2 @ weights / (n * (n * n - 1.0) / 3.0)
+            p_values = _tail_probabilities(shares, self._n_clusters, n, xp)
+            combined = _cauchy_combinations(xp.reshape(p_values, (-1, n_trees, n_cuts)), xp)
+            strengths = xp.mean(xp.reshape(between, (-1, n_trees, n_cuts)), axis=2)
+            out.append((to_host(combined), to_host(strengths)))
+        return out
+
+
+def _ranges(size: int, step: int) -> Iterator[tuple[int, int]]:
+    """Yield the ends of consecutive ranges of at most `step` numbers, from 0 to `size`."""
+    for first in range(0, size, step):
+        yield first, min(first + step, size)
+
+
+def _tail_probabilities(shares: Any, n_clusters: Index, n: int, xp: Any) -> Any:
+    """Return tail probabilities of F distributions, given shares of explained variance.
+
+    Parameters
+    ----------
+    shares : array of shape (b, m)
+        Shares of the variance of each feature that each of m partitions explains.
+    n_clusters : ndarray of int of shape (m,)
+        Number of clusters of each partition.
+    n : int
+        Number of samples.
+    xp : module
+        Array namespace of `shares`.
+    """
+    columns = []
+    for k, clusters in enumerate(n_clusters.tolist()):
+        share = shares[:, k]
+        is_inside = (share > 0.0) & (share < 1.0)
+        inside = xp.where(is_inside, share, 0.5)  # any value that the functions are defined for
+        tail = _tail_probability(inside, clusters - 1, n - clusters, xp)
+        tail = xp.where(tail < 1.0, tail, 1.0)
+        at_ends = xp.astype(share <= 0.0, xp.float64)
+        columns.append(xp.where(is_inside, tail, at_ends))
+    return xp.stack(columns, axis=1)
+
+
+def _tail_probability(share: Any, between: int, within: int, xp: Any) -> Any:
+    """Return I_{1 - s}(b, a) for shares s between 0 and 1, and halves a, b of degrees of freedom.
+
+    The compiled function of :mod:`mrshc.core.kernels.p_values` has the formulas.
+    """
+    a, b = 0.5 * between, 0.5 * within
+    if between % 2 == 0:
+        term, total = xp.ones_like(share), xp.zeros_like(share)
+        for i in range(between // 2):
+            total = total + term
+            term = term * share * ((b + i) / (i + 1))
+        return (1.0 - share) ** b * total
+    log_beta = lgamma(a) + lgamma(b) - lgamma(a + b)
+    power = xp.exp(a * xp.log(share) + b * xp.log1p(-share) - log_beta)
+    # Below the mean of the beta distribution, the fraction of one argument converges fast, and
+    # above the mean, the other one does.
+    is_small = 1.0 - share < (b + 1.0) / (a + b + 2.0)
+    x = xp.where(is_small, 1.0 - share, share)
+    first = a + (b - a) * xp.astype(is_small, xp.float64)
+    fraction = _beta_fraction(x, first, a + b - first, xp)
+    tail = power * fraction / first
+    return xp.where(is_small, tail, xp.where(tail < 1.0, 1.0 - tail, 0.0))
+
+
+def _beta_fraction(x: Any, p: Any, q: Any, xp: Any) -> Any:
+    """Return the continued fraction of the incomplete beta function, as in the compiled function.
+
+    All arrays have the same shape. The steps end when all values have converged.
+    """
+    scale = 1.0 / (1.0 - (p + q) * x / (p + 1.0))
+    value, last_numerator, last_denominator = scale, scale, scale
+    for m in range(1, _MAX_STEPS):
+        previous = value
+        even = m * (q - m) * x / ((p + 2 * m - 1.0) * (p + 2 * m))
+        odd = -(p + m) * (p + q + m) * x / ((p + 2 * m) * (p + 2 * m + 1.0))
+        numerator = value + even * last_numerator
+        denominator = 1.0 + even * last_denominator
+        scale = 1.0 / (denominator + odd)
+        value = (numerator + odd * previous) * scale
+        last_numerator, last_denominator = numerator * scale, denominator * scale
+        if m % _CHECK_INTERVAL == 0:
+            has_moved = xp.abs(value - previous) > _CONVERGED * xp.abs(value)
+            if not bool(xp.any(has_moved)):
+                break
+    return value
+
+
+def _cauchy_combinations(p_values: Any, xp: Any) -> Any:
+    """Return the combination of the p-values along the last axis by the Cauchy combination test."""
+    is_used = p_values < 1.0
+    limited = xp.where(p_values < LARGEST_COMBINED, p_values, LARGEST_COMBINED)
+    quantiles = xp.where(limited > 0.0, 1.0 / xp.tan(pi * limited), xp.inf)
+    n_used = xp.sum(xp.astype(is_used, xp.float64), axis=-1)
+    total = xp.sum(xp.where(is_used, quantiles, 0.0), axis=-1)
+    mean = total / xp.where(n_used > 0.0, n_used, 1.0)
+    combined = xp.atan2(xp.ones_like(mean), mean) / pi
+    return xp.where(n_used > 0.0, combined, 1.0)
