@@ -276,7 +276,7 @@ def _run_search(
     if plan.rule.refines_candidates:
         starts = [features.indices for features in sets.values()]
         results = refine_feature_sets(
-            matrix, starts, plan.refinement, n_continued=plan.rule.n_continued
+            matrix, starts, plan.refinement, n_continued=plan.rule.n_continued, n_jobs=n_jobs
         )
         refined = dict(zip(sets, results, strict=True))
         sets = {key: replace(sets[key], indices=refined[key].features) for key in sets}

@@ -29,6 +29,7 @@ from mrshc.core.kernels.association import analyse_variance
 from mrshc.core.kernels.fold_distances import distances_without
 from mrshc.core.kernels.linkage_codes import LinkageMethod
 from mrshc.core.kernels.tree_cuts import cut_into_clusters
+from mrshc.core.parallel import run_in_parallel
 from mrshc.core.robust.missing_values import complete_missing_cells
 from mrshc.core.trees.tree import (
     ADDITIVE_METRICS,
@@ -152,6 +153,7 @@ def refine_feature_sets(
     settings: RefinementSettings,
     *,
     n_continued: int | None = None,
+    n_jobs: int | None = None,
 ) -> list[RefinementResult]:
     """Refine several feature sets by repeated tests of association, and return the results.
 
@@ -177,6 +179,8 @@ def refine_feature_sets(
     n_continued : int or None, default=None
         Number of sets for which there is more than one round: those with the largest strength in
         the first round. None means all sets.
+    n_jobs : int or None, default=None
+        Number of threads that build trees.
 
     Returns
     -------
@@ -189,7 +193,7 @@ def refine_feature_sets(
     while active := [refinement for refinement in refinements if refinement.result is None]:
         # Different starts often lead to the same set, which is tested only once.
         sets = {refinement.present.tobytes(): refinement.present for refinement in active}
-        tested = association_scores(matrix, [*sets.values()], settings, ranks=ranks)
+        tested = association_scores(matrix, [*sets.values()], settings, ranks=ranks, n_jobs=n_jobs)
         scores = dict(zip(sets, tested, strict=True))
         for refinement in active:
             refinement.advance(scores[refinement.present.tobytes()])
@@ -278,6 +282,7 @@ def association_scores(
     settings: RefinementSettings,
     *,
     ranks: DeviceRanks | None = None,
+    n_jobs: int | None = None,
 ) -> list[FeatureScores]:
     """Return the association of each feature with trees that were built without the feature.
 
@@ -291,6 +296,8 @@ def association_scores(
         Settings of the trees.
     ranks : DeviceRanks or None, default=None
         Ranks of data on a device, which later calls use again.
+    n_jobs : int or None, default=None
+        Number of threads that build trees.
 
     Returns
     -------
@@ -300,21 +307,29 @@ def association_scores(
     n, p = matrix.shape
     if n <= _N_CLUSTERS[0]:  # each sample would be a cluster, so no test is possible
         return [FeatureScores(p_values=np.ones(p), strengths=np.zeros(p)) for _ in sets]
-    columns = [matrix.columns(present) for present in sets]
-    distances = [complete_missing_cells(X).distances(settings.metric) for X in columns]
-    partitions = [_cut_partitions(D, settings) for D in distances]
-    # All sets are tested in one pass. The features of a set are tested again below, with trees that
-    # were built without them.
-    tests = combined_tests(matrix, np.stack(partitions), ranks or DeviceRanks())
+    columns = [{"X": matrix.columns(present), "settings": settings} for present in sets]
+    scored = list(run_in_parallel(_score_set, columns, n_jobs=n_jobs, share_memory=True))
+    # All sets are tested in one pass. The tests of the features of a set are replaced by those with
+    # trees that were built without them.
+    partitions = np.stack([cuts for cuts, _ in scored])
+    tests = combined_tests(matrix, partitions, ranks or DeviceRanks(), n_jobs=n_jobs)
     scores = []
-    for i, (present, X, D) in enumerate(zip(sets, columns, distances, strict=True)):
+    for i, (present, (_, members)) in enumerate(zip(sets, scored, strict=True)):
         of_set = FeatureScores(
             p_values=tests.p_values[:, i].copy(), strengths=tests.strengths[:, i].copy()
         )
-        members = _member_scores(X, D, settings)
         of_set.p_values[present], of_set.strengths[present] = members.p_values, members.strengths
         scores.append(of_set)
     return scores
+
+
+def _score_set(X: Float, settings: RefinementSettings) -> tuple[NDArray[np.intp], FeatureScores]:
+    """Return the cuts of the tree of a feature set, and the scores of the features of the set.
+
+    The parameters are those of `_member_scores`.
+    """
+    distances = complete_missing_cells(X).distances(settings.metric)
+    return _cut_partitions(distances, settings), _member_scores(X, distances, settings)
 
 
 def _member_scores(X: Float, distances: Float, settings: RefinementSettings) -> FeatureScores:
