@@ -22,12 +22,12 @@ from mrshc.core.array_types import Float, Index
 from mrshc.core.data.host_transfer import to_device_of, to_host
 from mrshc.core.kernels.p_values import LARGEST_COMBINED
 
-# Number of values that are processed at once: 128 MB in double precision. Several temporary arrays
+# Number of values that are processed at once: 256 MB in double precision. Several temporary arrays
 # of this size are needed. The number has not been tuned.
-_PART_CELLS = 1 << 24
-# Convergence of the continued fraction, as in the compiled function. It is checked after each of
-# so many steps, since a check waits until the device has finished.
-_CONVERGED, _CHECK_INTERVAL, _MAX_STEPS = 1e-15, 8, 4000
+_PART_CELLS = 1 << 25
+# Convergence of the continued fraction, as in the compiled function. Whether all values have
+# converged is checked after each of so many steps, since a check waits for the device.
+_CONVERGED, _CHECK_INTERVAL = 1e-15, 8
 
 
 class DeviceRanks:
@@ -149,6 +149,9 @@ def _ranges(size: int, step: int) -> Iterator[tuple[int, int]]:
 def _tail_probabilities(shares: Any, n_clusters: Index, n: int, xp: Any) -> Any:
     """Return tail probabilities of F distributions, given shares of explained variance.
 
+    Partitions with the same formula are processed together, since a device needs about as much time
+    for one of them as for all.
+
     Parameters
     ----------
     shares : array of shape (b, m)
@@ -160,63 +163,83 @@ def _tail_probabilities(shares: Any, n_clusters: Index, n: int, xp: Any) -> Any:
     xp : module
         Array namespace of `shares`.
     """
-    columns = []
-    for k, clusters in enumerate(n_clusters.tolist()):
-        share = shares[:, k]
-        is_inside = (share > 0.0) & (share < 1.0)
-        inside = xp.where(is_inside, share, 0.5)  # any value that the functions are defined for
-        tail = _tail_probability(inside, clusters - 1, n - clusters, xp)
-        tail = xp.where(tail < 1.0, tail, 1.0)
-        at_ends = xp.astype(share <= 0.0, xp.float64)
-        columns.append(xp.where(is_inside, tail, at_ends))
-    return xp.stack(columns, axis=1)
+    is_inside = (shares > 0.0) & (shares < 1.0)
+    inside = xp.where(is_inside, shares, 0.5)  # any value that the functions are defined for
+    between = n_clusters - 1
+    is_odd = between % 2 == 1
+    pieces, places = [], []
+    for freedom in np.unique(between[~is_odd]).tolist():
+        places.append(np.flatnonzero(between == freedom))
+        of_places = xp.take(inside, to_device_of(shares, places[-1], xp), axis=1)
+        pieces.append(_finite_sum(of_places, freedom, n - 1 - freedom, xp))
+    if is_odd.any():
+        places.append(np.flatnonzero(is_odd))
+        of_places = xp.take(inside, to_device_of(shares, places[-1], xp), axis=1)
+        pieces.append(_incomplete_beta(of_places, between[is_odd], n, xp))
+    positions = np.argsort(np.concatenate(places))
+    tails = xp.take(xp.concat(pieces, axis=1), to_device_of(shares, positions, xp), axis=1)
+    tails = xp.where(tails < 1.0, tails, 1.0)
+    at_ends = xp.astype(shares <= 0.0, xp.float64)
+    return xp.where(is_inside, tails, at_ends)
 
 
-def _tail_probability(share: Any, between: int, within: int, xp: Any) -> Any:
+def _finite_sum(share: Any, between: int, within: int, xp: Any) -> Any:
+    """Return tail probabilities for an even number of degrees of freedom between groups.
+
+    The compiled function of :mod:`mrshc.core.kernels.p_values` has the formula.
+    """
+    b = 0.5 * within
+    term, total = xp.ones_like(share), xp.zeros_like(share)
+    for i in range(between // 2):
+        total = total + term
+        term = term * share * ((b + i) / (i + 1))
+    return (1.0 - share) ** b * total
+
+
+def _incomplete_beta(share: Any, between: Index, n: int, xp: Any) -> Any:
     """Return I_{1 - s}(b, a) for shares s between 0 and 1, and halves a, b of degrees of freedom.
 
-    The compiled function of :mod:`mrshc.core.kernels.p_values` has the formulas.
+    Each column of `share` has its own degrees of freedom: `between`, and n - 1 - `between`. The
+    compiled function of :mod:`mrshc.core.kernels.p_values` has the formulas.
     """
-    a, b = 0.5 * between, 0.5 * within
-    if between % 2 == 0:
-        term, total = xp.ones_like(share), xp.zeros_like(share)
-        for i in range(between // 2):
-            total = total + term
-            term = term * share * ((b + i) / (i + 1))
-        return (1.0 - share) ** b * total
-    log_beta = lgamma(a) + lgamma(b) - lgamma(a + b)
+    halves = [(0.5 * k, 0.5 * (n - 1 - k)) for k in between.tolist()]
+    log_betas = [lgamma(a) + lgamma(b) - lgamma(a + b) for a, b in halves]
+    a, b = (to_device_of(share, np.array(column), xp) for column in zip(*halves, strict=True))
+    log_beta = to_device_of(share, np.array(log_betas), xp)
     power = xp.exp(a * xp.log(share) + b * xp.log1p(-share) - log_beta)
     # Below the mean of the beta distribution, the fraction of one argument converges fast, and
     # above the mean, the other one does.
     is_small = 1.0 - share < (b + 1.0) / (a + b + 2.0)
     x = xp.where(is_small, 1.0 - share, share)
-    first = a + (b - a) * xp.astype(is_small, xp.float64)
-    fraction = _beta_fraction(x, first, a + b - first, xp)
-    tail = power * fraction / first
+    first, second = xp.where(is_small, b, a), xp.where(is_small, a, b)
+    tail = power * _beta_fraction(x, first, second, xp) / first
     return xp.where(is_small, tail, xp.where(tail < 1.0, 1.0 - tail, 0.0))
 
 
 def _beta_fraction(x: Any, p: Any, q: Any, xp: Any) -> Any:
     """Return the continued fraction of the incomplete beta function, as in the compiled function.
 
-    All arrays have the same shape. The steps end when all values have converged.
+    All arrays have the same shape. A value stays as it is once it has converged, since rounding
+    could change its last digits for ever.
     """
     scale = 1.0 / (1.0 - (p + q) * x / (p + 1.0))
     value, last_numerator, last_denominator = scale, scale, scale
-    for m in range(1, _MAX_STEPS):
-        previous = value
-        even = m * (q - m) * x / ((p + 2 * m - 1.0) * (p + 2 * m))
-        odd = -(p + m) * (p + q + m) * x / ((p + 2 * m) * (p + 2 * m + 1.0))
-        numerator = value + even * last_numerator
-        denominator = 1.0 + even * last_denominator
-        scale = 1.0 / (denominator + odd)
-        value = (numerator + odd * previous) * scale
-        last_numerator, last_denominator = numerator * scale, denominator * scale
-        if m % _CHECK_INTERVAL == 0:
-            has_moved = xp.abs(value - previous) > _CONVERGED * xp.abs(value)
-            if not bool(xp.any(has_moved)):
-                break
-    return value
+    result, is_moving = value, xp.ones_like(x) > 0.0
+    m = 0
+    while bool(xp.any(is_moving)):
+        for _ in range(_CHECK_INTERVAL):
+            m += 1
+            previous = value
+            even = m * (q - m) * x / ((p + 2 * m - 1.0) * (p + 2 * m))
+            odd = -(p + m) * (p + q + m) * x / ((p + 2 * m) * (p + 2 * m + 1.0))
+            numerator = value + even * last_numerator
+            denominator = 1.0 + even * last_denominator
+            scale = 1.0 / (denominator + odd)
+            value = (numerator + odd * previous) * scale
+            last_numerator, last_denominator = numerator * scale, denominator * scale
+            result = xp.where(is_moving, value, result)
+            is_moving = is_moving & (xp.abs(value - previous) > _CONVERGED * xp.abs(value))
+    return result
 
 
 def _cauchy_combinations(p_values: Any, xp: Any) -> Any:
