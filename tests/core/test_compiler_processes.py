@@ -60,7 +60,7 @@ def started(monkeypatch):
         commands.append(command)
 
     monkeypatch.setattr(compiler_processes.subprocess, "Popen", record)
-    monkeypatch.setattr(compiler_processes, "_processes", [])
+    monkeypatch.setattr(compiler_processes.atexit, "register", lambda *_: None)
     monkeypatch.setattr(compiler_processes, "has_cached_code", lambda: False)
     monkeypatch.setattr(compiler_processes, "_n_cores", lambda: 2)
     return commands

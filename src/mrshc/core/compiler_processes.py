@@ -11,6 +11,7 @@ modules above :mod:`mrshc.core.kernels` take another second to import.
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import subprocess
@@ -22,10 +23,6 @@ import numpy as np
 
 from mrshc.core.array_types import Float
 from mrshc.core.kernels.cache_folder import KERNELS, cache_folder, has_cached_code
-
-# The processes that were started. The pipe to a process is closed when its object is deleted, and
-# the process would end.
-_processes: list[subprocess.Popen[bytes]] = []
 
 
 def start_compiler_process(*parts: str) -> None:
@@ -50,7 +47,17 @@ def start_compiler_process(*parts: str) -> None:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    _processes.append(process)
+    # The process ends when the pipe is closed, which also happens when its object is deleted. The
+    # registered function keeps the object.
+    atexit.register(_end_process, process)
+
+
+def _end_process(process: subprocess.Popen[bytes]) -> None:
+    """End a process, and wait for its end."""
+    process.kill()
+    if process.stdin is not None:
+        process.stdin.close()
+    process.wait()
 
 
 def _n_cores() -> int:

@@ -18,8 +18,10 @@ from scipy import sparse
 from mrshc.core.array_types import Float, Index
 from mrshc.core.data.centred_matrix import CentredMatrix
 from mrshc.core.data.centring import Center, offsets_and_fill
+from mrshc.core.data.passes import BlockFunction
 from mrshc.core.data.statistics import ColumnSummary, column_blocks, column_summary
 from mrshc.core.kernels.products import column_norms, multiply, multiply_transposed
+from mrshc.core.parallel import effective_n_threads, run_in_parallel
 
 T = TypeVar("T")
 
@@ -143,6 +145,25 @@ class CentredArray(CentredMatrix):
         """
         for block in column_blocks(self.shape[0], indices.size):
             yield block, function(self.columns(indices[block]))
+
+    def map_all_columns(
+        self,
+        function: Callable[[Float], T],
+        on_device: BlockFunction[list[tuple[int, T]]],
+        *,
+        n_jobs: int | None,
+    ) -> Iterator[tuple[slice | Index, T]]:
+        """Apply a function to all columns, before centring, in blocks; see `CentredMatrix`."""
+        n, p = self.shape
+        n_blocks = max(effective_n_threads(n_jobs), len(list(column_blocks(n, p))))
+        blocks = np.array_split(np.arange(p), n_blocks)
+
+        def apply(indices: Index) -> T:
+            return function(self.columns(indices))
+
+        arguments = ({"indices": block} for block in blocks)
+        results = run_in_parallel(apply, arguments, n_jobs=n_jobs, share_memory=True)
+        yield from zip(blocks, results, strict=True)
 
     @cached_property
     def missing_cells(self) -> tuple[Index, Index]:

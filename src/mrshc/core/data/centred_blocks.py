@@ -34,8 +34,7 @@ _MAX_SHARE_OF_SELECTED_COLUMNS = 1 / 8
 class CentredBlocks(CentredMatrix):
     """A centred matrix whose data are read in blocks of columns.
 
-    The attribute `has_missing` tells whether values are missing, and `is_on_device` whether blocks
-    are arrays on a device.
+    The attribute `is_on_device` tells whether blocks are arrays on a device.
 
     Parameters
     ----------
@@ -63,7 +62,7 @@ class CentredBlocks(CentredMatrix):
         self.offsets, self.fill = offsets_and_fill(
             summary.columns, center=center, drop_constant=drop_constant
         )
-        self.has_missing = summary.has_missing
+        self._has_missing = summary.has_missing
         self.is_on_device = data.is_on_device
         self._cache = ColumnCache(data.shape, data.dtype)
 
@@ -84,7 +83,7 @@ class CentredBlocks(CentredMatrix):
     def centring(self) -> Centring:
         """Function that centres a block of columns and fills its missing values."""
         # If the data have no missing values, fill=None avoids a search for NaN in each block.
-        return Centring(offsets=self.offsets, fill=self.fill if self.has_missing else None)
+        return Centring(offsets=self.offsets, fill=self.fill if self._has_missing else None)
 
     @property
     def is_stored(self) -> Mask:
@@ -104,7 +103,7 @@ class CentredBlocks(CentredMatrix):
         offsets, missing = self.offsets[indices], None
         # Matrix products take a third of the time if rows, rather than columns, are contiguous.
         values = np.ascontiguousarray(self._cache.take(indices).T)
-        if self.has_missing:
+        if self._has_missing:
             rows, columns = np.nonzero(np.isnan(values))
             values[rows, columns] = offsets[columns] + self.fill
             missing = sparse.coo_array((np.ones(rows.size), (rows, columns)), shape=values.shape)
@@ -151,6 +150,23 @@ class CentredBlocks(CentredMatrix):
             for count, result in results:
                 yield order[n_done : n_done + count], result
                 n_done += count
+
+    def map_all_columns(
+        self,
+        function: Callable[[Float], T],
+        on_device: BlockFunction[list[tuple[int, T]]],
+        *,
+        n_jobs: int | None,
+    ) -> Iterator[tuple[slice | Index, T]]:
+        """Apply a function to all columns, before centring, in blocks; see `CentredMatrix`."""
+        if not self.is_on_device or self._has_missing:
+            yield from self.map_columns(np.arange(self.shape[1]), function)
+            return
+        first = 0
+        for results in self.map_blocks(on_device):
+            for count, result in results:
+                yield slice(first, first + count), result
+                first += count
 
     @cached_property
     def gram(self) -> Float:

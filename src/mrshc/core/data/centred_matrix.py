@@ -13,6 +13,7 @@ import numpy as np
 
 from mrshc.core.array_types import Float, Index
 from mrshc.core.data.data_matrix import Certification
+from mrshc.core.data.passes import BlockFunction
 
 T = TypeVar("T")
 
@@ -73,6 +74,30 @@ class CentredMatrix(ABC):
 
         For each block, yield the positions of its columns in `indices`, and function(block), where
         `block` is the float64 array of these columns, with NaN for missing values.
+        """
+
+    @abstractmethod
+    def map_all_columns(
+        self,
+        function: Callable[[Float], T],
+        on_device: BlockFunction[list[tuple[int, T]]],
+        *,
+        n_jobs: int | None,
+    ) -> Iterator[tuple[slice | Index, T]]:
+        """Apply a function to all columns, before centring, in blocks.
+
+        For each block, yield the indices of its columns, and the result of the function.
+
+        Parameters
+        ----------
+        function : callable
+            Function of a float64 array of some columns, with NaN for missing values.
+        on_device : callable
+            Function that is used instead for blocks on a device without missing values. It is
+            called with a block, the index of its first column and the array namespace, and
+            returns pairs of a number of columns and the result for so many columns, in order.
+        n_jobs : int or None
+            Number of threads for data in memory.
         """
 
     @property

@@ -15,15 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrshc.core.array_types import Float, Index, Labels
-from mrshc.core.data.centred_blocks import CentredBlocks
 from mrshc.core.data.centred_matrix import CentredMatrix
 from mrshc.core.inference.device_association import DeviceRanks, DeviceTests
 from mrshc.core.kernels.association import analyse_variance, write_explained_rank_variance
 from mrshc.core.kernels.p_values import write_cauchy_combinations, write_f_tail_probabilities
-from mrshc.core.parallel import effective_n_threads, run_in_parallel
-
-# Largest number of values that are copied at once from data in memory: 8 MB in double precision.
-_MAX_PART_CELLS = 1 << 20
 
 
 def rank_p_values(matrix: CentredMatrix, partitions: Sequence[Labels], *, indices: Index) -> Float:
@@ -114,28 +109,10 @@ def combined_tests(
     """
     p = matrix.shape[1]
     p_values, strengths = np.empty((p, len(partitions))), np.empty((p, len(partitions)))
-    if isinstance(matrix, CentredBlocks) and matrix.is_on_device and not matrix.has_missing:
-        first = 0
-        for parts in matrix.map_blocks(DeviceTests(partitions, ranks)):
-            for of_part in parts:
-                rows = slice(first, first + len(of_part[0]))
-                p_values[rows], strengths[rows] = of_part
-                first = rows.stop
-    elif isinstance(matrix, CentredBlocks):  # passes over blocks use threads themselves
-        compute = partial(_combined_column_tests, partitions=partitions)
-        for positions, of_block in matrix.map_columns(np.arange(p), compute):
-            p_values[positions], strengths[positions] = of_block
-    else:
-        n_parts = max(effective_n_threads(n_jobs), -(-p * matrix.shape[0] // _MAX_PART_CELLS))
-        blocks = np.array_split(np.arange(p), n_parts)
-        arguments = ({"indices": block} for block in blocks)
-
-        def test_part(indices: Index) -> tuple[Float, Float]:
-            return _combined_column_tests(matrix.columns(indices), partitions)
-
-        tested = run_in_parallel(test_part, arguments, n_jobs=n_jobs, share_memory=True)
-        for block, of_block in zip(blocks, tested, strict=True):
-            p_values[block], strengths[block] = of_block
+    compute = partial(_combined_column_tests, partitions=partitions)
+    on_device = DeviceTests(partitions, ranks)
+    for positions, of_block in matrix.map_all_columns(compute, on_device, n_jobs=n_jobs):
+        p_values[positions], strengths[positions] = of_block
     return CombinedTests(p_values=p_values, strengths=strengths)
 
 

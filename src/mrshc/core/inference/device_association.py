@@ -114,11 +114,11 @@ class DeviceTests:
             1.0 / self._is_member.sum(axis=0)
         )
 
-    def __call__(self, block: Any, start: int, xp: Any) -> list[tuple[Float, Float]]:
+    def __call__(self, block: Any, start: int, xp: Any) -> list[tuple[int, tuple[Float, Float]]]:
         """Return combined p-values and strengths of a block of columns, in parts.
 
         The arguments are those of a function that is applied to blocks of a pass over the data.
-        Each array has shape (b, n_trees), where b is the number of columns of the part.
+        Each entry is the number b of columns of a part, and two arrays of shape (b, n_trees).
         """
         n = block.shape[0]
         is_member = to_device_of(block, self._is_member, xp)
@@ -136,7 +136,7 @@ class DeviceTests:
             p_values = _tail_probabilities(shares, self._n_clusters, n, xp)
             combined = _cauchy_combinations(xp.reshape(p_values, (-1, n_trees, n_cuts)), xp)
             strengths = xp.mean(xp.reshape(between, (-1, n_trees, n_cuts)), axis=2)
-            out.append((to_host(combined), to_host(strengths)))
+            out.append((stop - first, (to_host(combined), to_host(strengths))))
         return out
 
 
