@@ -8,6 +8,7 @@ tested only for association with clusters of trees that were built without the f
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -180,7 +181,7 @@ def refine_feature_sets(
         Number of sets for which there is more than one round: those with the largest strength in
         the first round. None means all sets.
     n_jobs : int or None, default=None
-        Number of threads that build trees.
+        Number of threads.
 
     Returns
     -------
@@ -195,14 +196,19 @@ def refine_feature_sets(
         sets = {refinement.present.tobytes(): refinement.present for refinement in active}
         tested = association_scores(matrix, [*sets.values()], settings, ranks=ranks, n_jobs=n_jobs)
         scores = dict(zip(sets, tested, strict=True))
-        for refinement in active:
-            refinement.advance(scores[refinement.present.tobytes()])
+        rounds = [{"refinement": r, "scores": scores[r.present.tobytes()]} for r in active]
+        deque(run_in_parallel(_advance, rounds, n_jobs=n_jobs, share_memory=True), maxlen=0)
         if n_continued is not None:
             # The sort is stable: of several sets with equal strengths, the first are continued.
             for refinement in sorted(refinements, key=lambda r: -r.strength)[n_continued:]:
                 refinement.end()
             n_continued = None  # the other sets are refined to their end
     return [refinement.result for refinement in refinements if refinement.result is not None]
+
+
+def _advance(refinement: _Refinement, scores: FeatureScores) -> None:
+    """Call the method `advance`, which sorts the p-values of all features, in another thread."""
+    refinement.advance(scores)
 
 
 class _Refinement:
