@@ -20,14 +20,14 @@ from numpy.typing import NDArray
 
 from mrshc.core.array_types import Float, Index
 from mrshc.core.data.host_transfer import to_device_of, to_host
-from mrshc.core.kernels.p_values import LARGEST_COMBINED
+from mrshc.core.kernels.p_values import CONVERGED, LARGEST_COMBINED
 
 # Number of values that are processed at once: 256 MB in double precision. Several temporary arrays
 # of this size are needed. The number has not been tuned.
 _PART_CELLS = 1 << 25
-# Convergence of the continued fraction, as in the compiled function. Whether all values have
-# converged is checked after each of so many steps, since a check waits for the device.
-_CONVERGED, _CHECK_INTERVAL = 1e-15, 8
+# Number of steps of the continued fraction after which convergence is checked, since a check waits
+# for the device.
+_CHECK_INTERVAL = 8
 
 
 class DeviceRanks:
@@ -238,7 +238,7 @@ def _beta_fraction(x: Any, p: Any, q: Any, xp: Any) -> Any:
             value = (numerator + odd * previous) * scale
             last_numerator, last_denominator = numerator * scale, denominator * scale
             result = xp.where(is_moving, value, result)
-            is_moving = is_moving & (xp.abs(value - previous) > _CONVERGED * xp.abs(value))
+            is_moving = is_moving & (xp.abs(value - previous) > CONVERGED * xp.abs(value))
     return result
 
 

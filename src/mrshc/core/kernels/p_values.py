@@ -16,7 +16,7 @@ _MAX_FREEDOM_OF_SUM = 8
 
 # The continued fraction ends when a step changes its value by no more than this fraction, a few
 # units in the last place of double precision.
-_CONVERGED = 1e-15
+CONVERGED = 1e-15
 
 # Larger p-values are replaced by this value before p-values are combined. The Cauchy quantile of a
 # p-value tends to minus infinity as the p-value approaches 1, and could cancel the quantiles of all
@@ -102,7 +102,7 @@ def _beta_fraction(x: float, p: float, q: float) -> float:
     scale = 1.0 / (1.0 - (p + q) * x / (p + 1.0))
     value, last_numerator, last_denominator = scale, scale, scale
     previous, m = 0.0, 0
-    while abs(value - previous) > _CONVERGED * value:
+    while abs(value - previous) > CONVERGED * value:
         m += 1
         previous = value
         even = m * (q - m) * x / ((p + 2 * m - 1.0) * (p + 2 * m))
