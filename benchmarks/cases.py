@@ -128,7 +128,7 @@ def profile(design):
     from mrshc.core.trees import pruning
 
     parts = {
-        "components": [(solvers, "next_component")],
+        "components": [(solvers, "next_components")],
         "gap tests": [(pruning, "gap_curve")],
         "distances and trees": [
             (missing_values, "pairwise_distances"),

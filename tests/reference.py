@@ -66,6 +66,19 @@ def searched_direction(slopes, l1_bound):
     return indices, v[indices] / np.linalg.norm(v)
 
 
+def components_with_searched_direction(matrix, earlier, *, starts, settings, **_):
+    """In place of spc.next_components: one component, with PMA's inexact threshold."""
+    component = component_with_searched_direction(
+        matrix,
+        earlier,
+        starts=starts,
+        l1_bound=settings.l1_bound,
+        max_iter=settings.max_iter,
+        tol=settings.tol,
+    )
+    return [component]
+
+
 def component_with_searched_direction(
     matrix, earlier, *, starts, l1_bound, orthogonal=False, max_iter, tol, **_
 ):

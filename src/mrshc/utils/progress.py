@@ -119,7 +119,7 @@ def report_progress(
         Object that must be called when steps are finished.
     """
     with progress_bar(type(estimator).__name__, visible=verbose) as bar:
-        if not has_cached_code():
+        if verbose and not has_cached_code():
             bar = _with_message_before_first_step(bar, _COMPILATION)
         # The attribute exists only if callbacks are registered with the estimator.
         if not hasattr(estimator, "_skl_callbacks"):

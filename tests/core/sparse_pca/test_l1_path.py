@@ -57,7 +57,7 @@ def test_stored_sets_of_higher_rank_need_an_inexact_threshold(monkeypatch):
     exact = [path_of(X).search(4, rank=r) for r in (3, 4, 5)]
     assert [s.indices.size for s in exact] == [3, 4, 5]
     assert [s.l1_bound for s in exact] == [1.0, 1.0, 1.0]
-    monkeypatch.setattr(solvers, "next_component", reference.component_with_searched_direction)
+    monkeypatch.setattr(solvers, "next_components", reference.components_with_searched_direction)
     monkeypatch.setattr(l1_path, "_MIN_BRACKET_WIDTH", 3e-12)
     path = path_of(X)
     path._bounds[1.0] = path._solve_up_to(1 + 1e-12, 5)  # R never looks at the end itself
@@ -200,9 +200,10 @@ class CountingSolver(FullSolver):
         super().__init__(*arguments)
         self.solved = []
 
-    def solve(self, earlier, l1_bound):
-        self.solved.append((l1_bound, len(earlier)))
-        return super().solve(earlier, l1_bound)
+    def solve(self, earlier, l1_bound, *, end):
+        solutions = super().solve(earlier, l1_bound, end=end)
+        self.solved += [(l1_bound, len(earlier) + i) for i in range(len(solutions))]
+        return solutions
 
 
 def test_every_component_is_computed_once():

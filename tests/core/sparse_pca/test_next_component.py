@@ -8,6 +8,7 @@ import reference
 from mrshc import sparse_components
 from mrshc.core import kernels
 from mrshc.core.kernels import alternation
+from mrshc.core.kernels.component_sequence import SequenceEnd
 from mrshc.core.kernels.sparse_direction import sparse_direction
 from mrshc.core.sparse_pca import next_component as core_components
 from mrshc.datasets import make_simulation_1
@@ -194,10 +195,10 @@ def test_rounding_errors_are_relative_to_the_longest_image_and_the_larger_dimens
 @pytest.mark.parametrize("n_iter", [0, 4])
 def test_empty_records_mark_all_iterations_as_not_recorded(n_iter):
     matrix = matrix_at(np.random.default_rng(0).normal(size=(5, 8)))
-    trace = core_components.empty_trace(matrix, n_iter)
+    trace = core_components.empty_traces(matrix, 3, n_iter)
     record = core_components.empty_record(matrix, n_iter)
-    assert (trace.scores.shape, trace.quantised_bounds.shape) == ((n_iter, 5), (n_iter, 8))
-    assert trace.units.shape == trace.thresholds.shape == (n_iter,)
+    assert (trace.scores.shape, trace.quantised_bounds.shape) == ((3, n_iter, 5), (3, n_iter, 8))
+    assert trace.units.shape == trace.thresholds.shape == (3, n_iter)
     assert np.all(trace.thresholds < 0.0)
     assert record.scores.shape == (n_iter, 5)
     np.testing.assert_array_equal(record.thresholds, np.full(n_iter, -1.0))
@@ -322,13 +323,14 @@ def test_screening_of_columns_does_not_change_results(monkeypatch, l1_bound, max
     screened = sparse_components(X, **options)
     kept = []
     use_python(monkeypatch)
-    plain = alternation.screen_from_slopes
+    plain = alternation.plan_from_slopes
 
-    def none(residual, norms, slopes, u, last_move):
-        kept.append(plain(residual, norms, slopes, u, last_move).columns.size)
-        return alternation.empty_screen(residual.X)
+    def without_columns(*arguments):
+        plan = plain(*arguments)
+        kept.append(plan.columns.size)
+        return plan._replace(columns=plan.columns[:0])
 
-    monkeypatch.setattr(alternation, "screen_from_slopes", none)
+    monkeypatch.setattr(alternation, "plan_from_slopes", without_columns)
     monkeypatch.setattr(core_components, "alternate", alternation.alternate)
     unscreened = sparse_components(X, **options)
     assert max_iter == 3 or max(kept) > 0, "there was a screen"
@@ -367,3 +369,32 @@ def test_direction_with_ties_is_that_of_a_plain_search(seed):
     delta = brentq(excess, 0.0, 1 - 1e-9, xtol=1e-15) if excess(0.0) > 0 else 0.0
     expected = soft(delta) / np.linalg.norm(soft(delta))
     np.testing.assert_allclose(dense(sparse_direction(slopes, bound), p), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("n_earlier", [0, 2])
+@pytest.mark.parametrize("is_stopped", [False, True])
+def test_several_components_in_one_call_equal_those_of_single_calls(n_earlier, is_stopped):
+    matrix = matrix_at(make_simulation_1(3, mu=2.0).X)
+    starts = core_components.leading_starts(matrix, 5)
+    single = []
+    for _ in range(5):
+        component = core_components.next_component(
+            matrix, single, starts=starts, l1_bound=3.5, max_iter=20, tol=1e-7
+        )
+        single.append(component)
+    # The features that the next two components load on are enough to stop.
+    n_loaded = len(set().union(*(c.indices for c in single[: n_earlier + 2])))
+    found = core_components.next_components(
+        matrix,
+        single[:n_earlier],
+        starts=starts,
+        settings=alternation.AlternationSettings(3.5, 20, 1e-7, starts.noise),
+        traces=core_components.empty_traces(matrix, 5, 20),
+        end=SequenceEnd(5, n_loaded if is_stopped else np.inf),
+    )
+    assert len(found) == (2 if is_stopped else 5 - n_earlier)
+    for several, one in zip(found, single[n_earlier:], strict=False):
+        for name in ("u", "indices", "weights"):
+            np.testing.assert_array_equal(getattr(several, name), getattr(one, name))
+        assert (several.scale, several.n_iter) == (one.scale, one.n_iter)
+        assert several.converged == one.converged

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from mrshc.core.kernels.component_sequence import SequenceEnd
 from mrshc.core.sparse_pca import solvers, working_sets
 from mrshc.core.sparse_pca.next_component import leading_starts
 from mrshc.core.sparse_pca.solvers import AlternationLimits, FullSolver, WorkingSetSolver
@@ -28,6 +29,12 @@ def both_solvers(X, *, max_iter=20, tol=1e-7):
     )
 
 
+def solve_next(solver, earlier, l1_bound):
+    """Return the solution for the component that follows `earlier`."""
+    [solution] = solver.solve(earlier, l1_bound, end=SequenceEnd(len(earlier) + 1, np.inf))
+    return solution
+
+
 @pytest.mark.parametrize("share_missing", [0.0, 0.2])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("extra", [30, 500])
@@ -41,8 +48,8 @@ def test_components_on_sufficient_working_sets_are_those_on_all_columns(
     earlier = []
     # The certificate of the third component does not hold on the smaller working set.
     for _ in range(2 if extra == 30 else 3):
-        expected = full.solve(earlier, 2.0)
-        found = restricted.solve(earlier, 2.0)
+        expected = solve_next(full, earlier, 2.0)
+        found = solve_next(restricted, earlier, 2.0)
         assert expected.certificate is None
         assert_same_components([expected.component], [found.component])
         assert found.component.scale == pytest.approx(expected.component.scale, rel=1e-7)
@@ -57,7 +64,7 @@ def test_components_on_sufficient_working_sets_are_those_on_all_columns(
 def test_a_certificate_has_the_scores_and_threshold_of_every_iteration(l1_bound, max_iter):
     X = table()
     _, solver = both_solvers(X, max_iter=max_iter)
-    component, certificate = solver.solve([], l1_bound)
+    component, certificate = solve_next(solver, [], l1_bound)
     assert certificate.scores.shape == (component.n_iter, N)
     assert certificate.thresholds.shape == (component.n_iter,)
     assert certificate.fill_change == 0.0
@@ -74,8 +81,8 @@ def test_a_certificate_has_the_scores_and_threshold_of_every_iteration(l1_bound,
 def test_a_certificate_has_the_change_of_the_fill_value():
     X = table(0.2)
     _, solver = both_solvers(X)
-    first = solver.solve([], 3.0)
-    second = solver.solve([first.component], 3.0)
+    first = solve_next(solver, [], 3.0)
+    second = solve_next(solver, [first.component], 3.0)
     v = np.zeros(P)
     v[first.component.indices] = first.component.weights
     taken = first.component.scale * np.outer(first.component.u, v)
@@ -86,8 +93,8 @@ def test_a_certificate_has_the_change_of_the_fill_value():
 def test_a_residual_of_zero_has_a_certificate_without_steps():
     X = np.outer(np.arange(6.0), np.arange(1.0, 10.0))
     _, solver = both_solvers(X)
-    first = solver.solve([], 3.0).component
-    second = solver.solve([first], 3.0)
+    first = solve_next(solver, [], 3.0).component
+    second = solve_next(solver, [first], 3.0)
     assert second.component.indices.size == 0
     assert second.certificate.thresholds.size == 0
 
@@ -96,5 +103,5 @@ def test_more_columns_may_be_added_to_working_sets_of_larger_bounds(monkeypatch)
     """At least the squared bound: so many loadings are not zero if the bound is active."""
     monkeypatch.setattr(solvers, "EXTRA_COLUMNS", 5)
     _, solver = both_solvers(table())
-    limits = [solver.solve([], bound).certificate.max_violations for bound in (1.0, 1.5, 3.0)]
+    limits = [solve_next(solver, [], bound).certificate.max_violations for bound in (1.0, 1.5, 3.0)]
     assert limits == [6, 7, 14]

@@ -18,7 +18,6 @@ from mrshc.core.kernels.products import multiply, multiply_rows, multiply_transp
 from mrshc.core.kernels.residual import (
     Residual,
     correct_image,
-    correction_norms,
     deflate_image,
     deflate_slopes,
     orthogonalise,
@@ -28,10 +27,12 @@ from mrshc.core.kernels.screening import (
     Screen,
     Slopes,
     Trace,
+    bound_added_norms,
     empty_screen,
     has_bounds,
-    screen_from_slopes,
-    screen_from_trace,
+    pack_screen,
+    plan_from_slopes,
+    plan_from_trace,
     screened_slopes,
     write_trace,
 )
@@ -54,7 +55,7 @@ class AlternationStart(NamedTuple):
     """The vector v from which the alternating algorithm starts."""
 
     v: Float  # (p,)
-    image: Float  # (n,), the residual matrix times v, before corrections for missing values
+    image: Float  # (n,), the centred data times v
 
 
 class AlternationSettings(NamedTuple):
@@ -80,7 +81,9 @@ class IterateRecord(NamedTuple):
 class Alternation(NamedTuple):
     """The sparse component that the alternating algorithm returns.
 
-    If the residual matrix is zero, `u` and `scale` are zero, and `indices` and `weights` are empty.
+    The sign of a component is arbitrary. It is chosen such that the loading with the largest
+    absolute value is positive. If the residual matrix is zero, `u` and `scale` are zero, and
+    `indices` and `weights` are empty.
     """
 
     u: Float  # (n,), scores with unit L2 norm
@@ -132,11 +135,12 @@ def alternate(
         The component.
     """
     n, p = start.image.size, start.v.size
-    norms = ColumnNorms(column_norms, correction_norms(residual.corrections, p))
+    norms = ColumnNorms(column_norms, bound_added_norms(residual, p))
     u, image = np.zeros(n), start.image.copy()
-    correct_image(residual.corrections, image, start.v)
+    _deflate_start(residual, image, start.v)
     indices, weights, scale, depth = index_range(p), start.v, 0.0, -1.0
     screen = empty_screen(residual.X)
+    no_slopes = np.empty(0)
     n_iter, converged = 0, False
     # The functions are called with t, not with `n_iter`: numba would compile them twice, for the
     # constant 0 and for integers.
@@ -153,20 +157,28 @@ def alternate(
         # Try the cheapest computation first: use the screen of the previous iterations. If that
         # screen is not valid at u, use a screen made from the trace. If that screen is not valid
         # either, use all columns.
-        slopes = screened_slopes(residual.scores, screen, u, settings.l1_bound, depth)
-        if slopes.active_depth < 0.0 and has_bounds(trace, t):
-            screen = screen_from_trace(residual, norms, trace, t, u)
+        slopes = Slopes(no_slopes, 0.0, -1.0)
+        if screen.radius >= 0.0 and euclidean_distance(u, screen.anchor) <= screen.radius:
             slopes = screened_slopes(residual.scores, screen, u, settings.l1_bound, depth)
+        if slopes.active_depth < 0.0 and has_bounds(trace, t):
+            plan = plan_from_trace(norms, trace, t, u)
+            if plan.columns.size > 0:
+                screen = pack_screen(residual, plan, trace.scores[t].copy())
+                slopes = screened_slopes(residual.scores, screen, u, settings.l1_bound, depth)
         is_screened = slopes.active_depth >= 0.0
         if not is_screened:
             slopes = _compute_all_slopes(residual, u, settings.l1_bound, depth, trace, t)
-            screen = empty_screen(residual.X)
             # The radius of the new screen is derived from the last change of u. In the first
             # iteration, there is no previous u, so no screen is made.
             if t > 0 and slopes.largest > 0.0:
-                screen = screen_from_slopes(
-                    residual, norms, slopes, u, euclidean_distance(u, old_u)
+                plan = plan_from_slopes(
+                    slopes.values,
+                    slopes.largest - slopes.active_depth,
+                    norms,
+                    euclidean_distance(u, old_u),
                 )
+                if plan.columns.size > 0:
+                    screen = pack_screen(residual, plan, u)
         depth = slopes.active_depth
         _write_record(record, t, u, slopes.largest - depth)
         if slopes.largest == 0.0:
@@ -185,7 +197,37 @@ def alternate(
         converged = l1_distance(old_indices, old_weights, indices, weights) <= settings.tol
         if converged:
             break
+    _choose_sign(u, weights)
     return Alternation(u, indices, weights, scale, n_iter, converged)
+
+
+@jit()
+def _deflate_start(residual: Residual, image: Float, v: Float) -> None:
+    """Replace Xv, in place, by Rv, where X is the centred data, R the residual and v is dense."""
+    for k in range(residual.scores.shape[0]):
+        # Features with a loading of zero do not change the sum, so its rounding errors do not
+        # depend on which other columns are in a working set.
+        projection, scores = dot(residual.loadings[k], v), residual.scores[k]
+        for i in range(image.size):
+            image[i] -= projection * scores[i]
+    correct_image(residual.corrections, image, v)
+
+
+@jit()
+def _choose_sign(u: Float, weights: Float) -> None:
+    """Reverse the signs of u and of the loadings, in place, if the largest loading is negative.
+
+    The largest loading is the first of those with the largest absolute value.
+    """
+    largest = 0.0
+    for weight in weights:
+        if abs(weight) > abs(largest):
+            largest = weight
+    if largest < 0.0:
+        for i in range(u.size):
+            u[i] = -u[i]
+        for k in range(weights.size):
+            weights[k] = -weights[k]
 
 
 # Division as in numpy raises no errors, so the loop can be vectorised.

@@ -20,7 +20,12 @@ from numpy.typing import NDArray
 from mrshc.core.array_types import Float, Index
 from mrshc.core.kernels.jit import jit
 from mrshc.core.kernels.products import multiply_transposed_rows
-from mrshc.core.kernels.residual import CellCorrections, Residual, deflate_slopes
+from mrshc.core.kernels.residual import (
+    CellCorrections,
+    Residual,
+    correction_norms,
+    deflate_slopes,
+)
 from mrshc.core.kernels.sparse_direction import find_active_depth, largest_slope
 from mrshc.core.kernels.vectors import copy_into, euclidean_distance, take
 
@@ -42,13 +47,14 @@ _N_BOUND_STEPS = 254.0
 
 
 class ColumnNorms(NamedTuple):
-    """Euclidean norms of the p columns of the centred data, and of the corrections in each column.
+    """Norms of the p columns of the centred data, and bounds of the norms of what is added to them.
 
-    The corrections are the values that are added to the residual where data are missing.
+    The residual is the centred data minus the earlier components, plus corrections where data are
+    missing.
     """
 
-    data: Float  # (p,), norms of the columns of the centred data
-    corrections: Float  # (p,), norms of the corrections in each column
+    data: Float  # (p,), Euclidean norms of the columns of the centred data
+    added: Float  # (p,), upper bounds of the norms of residual minus centred data
 
 
 class Slopes(NamedTuple):
@@ -74,6 +80,14 @@ class Screen(NamedTuple):
     anchor: Float  # (n,), the reference vector
     radius: float  # largest distance of u from `anchor`; negative for an empty screen
     slope_bound: float  # within the radius, no column outside the screen has a larger slope
+
+
+class ScreenPlan(NamedTuple):
+    """The columns that a screen will contain; none if the screen would not save time."""
+
+    columns: Index  # (m,), indices of the columns, increasing
+    radius: float  # as in `Screen`
+    slope_bound: float  # as in `Screen`
 
 
 class Trace(NamedTuple):
@@ -121,7 +135,7 @@ def screened_slopes(
     screen : Screen
         The columns for which slopes are computed.
     u : array of shape (n,)
-        The current scores.
+        The current scores, within the radius of the screen.
     l1_bound : float
         L1 bound of the loadings.
     previous_depth : float
@@ -131,11 +145,9 @@ def screened_slopes(
     Returns
     -------
     Slopes
-        The slopes and the active depth. The active depth is negative if u is not within the radius
-        of the screen, or if columns outside the screen may have slopes above the soft threshold.
+        The slopes and the active depth. The active depth is negative if columns outside the screen
+        may have slopes above the soft threshold.
     """
-    if screen.radius < 0.0 or euclidean_distance(u, screen.anchor) > screen.radius:
-        return Slopes(np.empty(0), 0.0, -1.0)
     slopes = multiply_transposed_rows(screen.packed, screen.offsets, u)
     deflate_slopes(scores, screen.loadings, screen.corrections, slopes, u)
     largest = largest_slope(slopes)
@@ -149,74 +161,41 @@ def screened_slopes(
 
 
 @jit()
-def screen_from_slopes(
-    residual: Residual, norms: ColumnNorms, slopes: Slopes, u: Float, last_move: float
-) -> Screen:
-    """Return a screen whose anchor is u, made from the slopes of all columns at u.
+def plan_from_slopes(
+    slopes: Float, threshold: float, norms: ColumnNorms, last_move: float
+) -> ScreenPlan:
+    """Return the columns of a screen whose anchor is the current u, given the slopes at u.
 
-    If a screen would contain so many columns that it would not save time, an empty screen is
-    returned.
-
-    Parameters
-    ----------
-    residual : Residual
-        The residual whose columns are screened.
-    norms : ColumnNorms
-        Norms of the columns of the centred data, and of the corrections that are added to them
-        where values are missing.
-    slopes : Slopes
-        Inner products of all columns of the residual with u, and the soft threshold.
-    u : array of shape (n,)
-        The scores, which become the anchor of the screen.
-    last_move : float
-        Norm of the last change of u, from which the radius of the screen is derived.
-    """
-    radius = _RADIUS_FACTOR * last_move
-    slope_bound = (1.0 - _THRESHOLD_MARGIN) * (slopes.largest - slopes.active_depth)
-    columns = _candidate_columns(slopes.values, norms, residual.loadings, radius, slope_bound)
-    if columns.size > _MAX_FRACTION * slopes.values.size:
-        return empty_screen(residual.X)
-    return _pack_screen(residual, columns, u, radius, slope_bound)
-
-
-@jit()
-def _candidate_columns(
-    slopes: Float, norms: ColumnNorms, loadings: Float, radius: float, slope_bound: float
-) -> Index:
-    """Return the indices of the columns whose absolute slope may reach a bound near the current u.
-
-    The indices are in increasing order.
+    If a screen would contain so many columns that it would not save time, the plan has no columns.
 
     Parameters
     ----------
     slopes : array of shape (p,)
-        Inner products of all columns of the residual with the current scores u.
+        Inner products of all columns of the residual with u.
+    threshold : float
+        Soft threshold of these slopes.
     norms : ColumnNorms
-        Norms of the columns before earlier components are subtracted, and of their corrections.
-    loadings : array of shape (k, p)
-        Loadings of the k earlier components.
-    radius : float
-        Largest distance from the current u that is considered.
-    slope_bound : float
-        The bound. A column is left out only if its absolute slope is below the bound for all
-        vectors within the radius of u.
+        Norms of the columns of the centred data, and of the values that are added to them.
+    last_move : float
+        Norm of the last change of u, from which the radius of the screen is derived.
     """
-    candidates = np.empty(slopes.size, np.intp)
+    radius = _RADIUS_FACTOR * last_move
+    slope_bound = (1.0 - _THRESHOLD_MARGIN) * threshold
+    max_columns = int(_MAX_FRACTION * slopes.size)
+    columns = np.empty(max_columns + 1, np.intp)
     # Assign the arrays in the named tuple to local variables before the loop; otherwise numba would
     # update the reference counts of the arrays in each iteration.
-    data, corrections = norms.data, norms.corrections
+    data, added = norms.data, norms.added
     count = 0
     for j in range(slopes.size):
-        # The sum is an upper bound of the norm of the residual column, by the triangle inequality,
-        # and since the scores of each component form a unit vector.
-        norm = data[j] + corrections[j]
-        for k in range(loadings.shape[0]):
-            norm += abs(loadings[k, j])
         # Every index is written, but it is overwritten by the next index unless the count
-        # increases. The loop therefore has no branch.
-        candidates[count] = j
-        count += abs(slopes[j]) + norm * radius >= slope_bound
-    return candidates[:count].copy()
+        # increases. The loop therefore has few branches.
+        columns[count] = j
+        count += abs(slopes[j]) + (data[j] + added[j]) * radius >= slope_bound
+        if count > max_columns:
+            count = 0
+            break
+    return ScreenPlan(columns[:count].copy(), radius, slope_bound)
 
 
 @jit()
@@ -230,22 +209,17 @@ def has_bounds(trace: Trace, t: int) -> bool:
 
 
 @jit()
-def screen_from_trace(
-    residual: Residual, norms: ColumnNorms, trace: Trace, t: int, u: Float
-) -> Screen:
-    """Return a screen that is valid at u, made from the bounds of a previous run.
+def plan_from_trace(norms: ColumnNorms, trace: Trace, t: int, u: Float) -> ScreenPlan:
+    """Return the columns of a screen that is valid at u, given the bounds of a previous run.
 
     The anchor of the screen is the vector u of iteration t in the trace. The radius is the distance
     between the anchor and the current u. If a screen would contain so many columns that it would
-    not save time, an empty screen is returned.
+    not save time, the plan has no columns.
 
     Parameters
     ----------
-    residual : Residual
-        The residual whose columns are screened.
     norms : ColumnNorms
-        Norms of the columns of the centred data, and of the corrections that are added to them
-        where values are missing.
+        Norms of the columns of the centred data, and of the values that are added to them.
     trace : Trace
         Upper bounds of the slopes in the previous run of the alternating algorithm.
     t : int
@@ -256,35 +230,19 @@ def screen_from_trace(
     radius = euclidean_distance(u, trace.scores[t])
     slope_bound = (1.0 - _THRESHOLD_MARGIN) * trace.thresholds[t]
     bounds, unit = trace.quantised_bounds[t], trace.units[t]
-    data, corrections, loadings = norms.data, norms.corrections, residual.loadings
+    data, added = norms.data, norms.added
     max_columns = int(_MAX_FRACTION * data.size)
     columns = np.empty(max_columns + 1, np.intp)
     count = 0
     for j in range(data.size):
-        is_candidate = bounds[j] * unit + data[j] * radius + corrections[j] >= slope_bound
-        # The bounds apply to the centred data, not to the residual. Columns in which an earlier
-        # component has a non-zero loading are different in the residual, so these columns are
-        # always kept.
-        if is_candidate or _has_loading(loadings, j):
-            if count == max_columns:
-                return empty_screen(residual.X)
-            columns[count] = j
-            count += 1
-    return _pack_screen(
-        residual, columns[:count].copy(), trace.scores[t].copy(), radius, slope_bound
-    )
-
-
-@jit()
-def _has_loading(loadings: Float, j: int) -> bool:
-    """Return whether any component has a non-zero loading in column j.
-
-    `loadings` has one row per component and one column per column of the data.
-    """
-    for k in range(loadings.shape[0]):  # noqa: SIM110 - numba does not compile generators
-        if loadings[k, j] != 0.0:
-            return True
-    return False
+        columns[count] = j  # as in `plan_from_slopes`
+        # The bounds apply to the centred data. A slope of the residual differs from it by at most
+        # the norm of the values that are added, since u is a unit vector.
+        count += bounds[j] * unit + data[j] * radius + added[j] >= slope_bound
+        if count > max_columns:
+            count = 0
+            break
+    return ScreenPlan(columns[:count].copy(), radius, slope_bound)
 
 
 @jit()
@@ -309,19 +267,34 @@ def write_trace(trace: Trace, t: int, u: Float, slopes: Float) -> None:
 
 
 @jit()
-def _pack_screen(
-    residual: Residual, columns: Index, anchor: Float, radius: float, slope_bound: float
-) -> Screen:
-    """Return a screen with copies of given columns, and of their offsets, loadings and corrections.
+def pack_screen(residual: Residual, plan: ScreenPlan, anchor: Float) -> Screen:
+    """Return a screen with copies of the planned columns, their offsets, loadings and corrections.
 
-    `columns` are the indices of the columns, in increasing order. `anchor`, `radius` and
-    `slope_bound` become fields of the screen.
+    `anchor` is the vector u from which the distance of other vectors is measured.
     """
+    columns = plan.columns
     packed = _pack_columns(residual.X, residual.by_columns, columns)
     loadings = _take_columns(residual.loadings, columns)
     offsets = take(residual.offsets, columns)
     corrections = _select_corrections(residual.corrections, columns, residual.offsets.size)
-    return Screen(columns, packed, offsets, loadings, corrections, anchor, radius, slope_bound)
+    return Screen(
+        columns, packed, offsets, loadings, corrections, anchor, plan.radius, plan.slope_bound
+    )
+
+
+@jit()
+def bound_added_norms(residual: Residual, p: int) -> Float:
+    """Return upper bounds of the norms of the p columns of the residual minus the centred data.
+
+    The norm of a component in a column is its absolute loading, since its scores are a unit vector.
+    The bound is the sum of these norms and of the norm of the corrections.
+    """
+    out = correction_norms(residual.corrections, p)
+    for k in range(residual.loadings.shape[0]):
+        row = residual.loadings[k]
+        for j in range(p):
+            out[j] += abs(row[j])
+    return out
 
 
 @jit()

@@ -20,6 +20,7 @@ from mrshc.core.array_types import Index
 from mrshc.core.data.centred_array import CentredArray
 from mrshc.core.data.centred_blocks import CentredBlocks
 from mrshc.core.data.centred_matrix import CentredMatrix
+from mrshc.core.kernels.component_sequence import SequenceEnd
 from mrshc.core.kernels.vectors import sorted_union
 from mrshc.core.parallel import run_in_parallel
 from mrshc.core.sparse_pca.certificate_checking import (
@@ -155,11 +156,9 @@ class ComponentPath:
         """
         if min(l1_bound**2, self._n_unbounded_features) > stop_at:
             return None
-        for r in range(1, rank + 1):
-            loaded = self._solve_up_to(l1_bound, r).features[r - 1]
-            if loaded.size >= stop_at:
-                return None
-        return loaded
+        # The sets grow with the number of components.
+        sets = self._solve_up_to(l1_bound, rank, stop_at=stop_at).features[:rank]
+        return None if sets[-1].size >= stop_at else sets[-1]
 
     @cached_property
     def _n_unbounded_features(self) -> int:
@@ -171,32 +170,33 @@ class ComponentPath:
         loadings = np.abs(self._solver.starts.vectors[0])
         return int(np.count_nonzero(loadings > _ZERO_LOADING * loadings.max()))
 
-    def _solve_up_to(self, l1_bound: float, rank: int) -> _SolvedBound:
+    def _solve_up_to(self, l1_bound: float, rank: int, *, stop_at: float = np.inf) -> _SolvedBound:
         """Return the object that stores the components at an L1 bound.
 
-        The first `rank` components are computed if they are not yet stored.
+        The first `rank` components are computed if they are not yet stored. If the components with
+        the smallest numbers select `stop_at` or more features, the others are not computed.
         """
+        end = SequenceEnd(rank, stop_at)
         with self._lock:
             bound = self._bounds.setdefault(l1_bound, _SolvedBound())
         # Threads that need the same bound wait here, so that no component is computed twice.
         # Threads that need other bounds do not wait.
         with bound.lock:
             while len(bound.components) < rank:
-                new = self._solve_next(bound.components, l1_bound)
                 earlier = bound.features[-1] if bound.features else np.empty(0, np.intp)
-                bound.features.append(sorted_union(earlier, new.indices))
-                bound.components.append(new)
+                if earlier.size >= stop_at:
+                    break
+                for component, certificate in self._solver.solve(
+                    bound.components, l1_bound, end=end
+                ):
+                    # A component that is not accepted is computed again, on a larger working set.
+                    key = (l1_bound, len(bound.components))
+                    if not self._certifier.accept(key, certificate):
+                        break
+                    earlier = sorted_union(earlier, component.indices)
+                    bound.features.append(earlier)
+                    bound.components.append(component)
         return bound
-
-    def _solve_next(self, earlier: list[Component], l1_bound: float) -> Component:
-        """Return the component that follows `earlier` under an L1 bound.
-
-        The component is computed again, on a larger working set, until the certifier accepts it.
-        """
-        while True:
-            component, certificate = self._solver.solve(earlier, l1_bound)
-            if self._certifier.accept((l1_bound, len(earlier)), certificate):
-                return component
 
     def certify(self) -> bool:
         """Check all components that are not yet certified, and remove those that fail the check.

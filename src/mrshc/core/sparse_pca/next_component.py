@@ -33,6 +33,12 @@ from mrshc.core.kernels.alternation import (
     IterateRecord,
     alternate,
 )
+from mrshc.core.kernels.component_sequence import (
+    SequenceEnd,
+    SequenceStarts,
+    SequenceTraces,
+    compute_components,
+)
 from mrshc.core.kernels.products import low_rank_cells
 from mrshc.core.kernels.residual import CellCorrections, Residual
 from mrshc.core.kernels.screening import Trace
@@ -227,11 +233,6 @@ def next_component(
     # The compiled loop needs contiguous arrays. If the start vectors have been restricted to a
     # working set, the rows of their array may not be contiguous.
     v, image = np.ascontiguousarray(starts.vectors[k]), np.ascontiguousarray(starts.images[k])
-    if not orthogonal:
-        # Each sum contains only the features with non-zero loadings, so its rounding errors do not
-        # depend on which other columns are in the working set.
-        overlaps = np.array([c.scale * float(c.weights @ v[c.indices]) for c in earlier])
-        image = image - scores.T @ overlaps
     # The earlier components are either subtracted, or u is kept orthogonal to their scores.
     n_subtracted, n_orthogonal = (0, k) if orthogonal else (k, 0)
     subtracted = scores[:n_subtracted], loadings[:n_subtracted]
@@ -241,31 +242,77 @@ def next_component(
         matrix.column_norms,
         AlternationStart(v, image),
         AlternationSettings(float(l1_bound), int(max_iter), float(tol), float(starts.noise)),
-        empty_trace(matrix, 0) if trace is None else trace,
+        _trace_without_rows(*matrix.shape) if trace is None else trace,
         _record_without_rows(matrix.shape[0]) if record is None else record,
     )
-    weights = result.weights
-    # The sign of a component is arbitrary. It is chosen such that the loading with the largest
-    # absolute value is positive.
-    sign = np.sign(weights[np.argmax(np.abs(weights))]) if weights.size else 1.0
-    return Component(
-        u=sign * result.u,
-        indices=result.indices,
-        weights=sign * weights,
-        scale=result.scale,
-        n_iter=result.n_iter,
-        converged=result.converged,
+    return Component(**result._asdict())
+
+
+def next_components(
+    matrix: CentredArray,
+    earlier: Sequence[Component],
+    *,
+    starts: AlternationStarts,
+    settings: AlternationSettings,
+    traces: SequenceTraces,
+    end: SequenceEnd,
+) -> list[Component]:
+    """Return several sparse components that follow the components in `earlier`.
+
+    The components are the same as those that `next_component` returns one after the other, but they
+    are computed in less time.
+
+    Parameters
+    ----------
+    matrix : CentredArray
+        The centred data, without missing values.
+    earlier : sequence of Component
+        All components that precede the first one to be computed.
+    starts : AlternationStarts
+        Start vectors of all components.
+    settings : AlternationSettings
+        L1 bound and stopping criteria of each component.
+    traces : SequenceTraces
+        Records of the iterations at another L1 bound, which reduce the computation time and do not
+        affect the result. They are overwritten with the records of this computation.
+    end : SequenceEnd
+        Number of components, including the earlier ones, and the number of features with a non-zero
+        loading at which no further component is computed.
+    """
+    scores, loadings = _stack_components(matrix, earlier)
+    found = compute_components(
+        Residual(*matrix.kernel_arguments, scores, loadings, scores[:0], _NO_CORRECTIONS),
+        matrix.column_norms,
+        SequenceStarts(starts.vectors, starts.images),
+        settings,
+        traces,
+        end,
     )
+    components = []
+    for row, v in enumerate(found.loadings):
+        indices = v.nonzero()[0]
+        components.append(
+            Component(
+                u=found.scores[row],
+                indices=indices,
+                weights=v[indices],
+                scale=float(found.scales[row]),
+                n_iter=int(found.n_iter[row]),
+                converged=bool(found.converged[row]),
+            )
+        )
+    return components
 
 
-def empty_trace(matrix: CentredArray, n_iter: int) -> Trace:
-    """Return an empty trace, which can record the first `n_iter` iterations of a component."""
+def empty_traces(matrix: CentredArray, n_components: int, n_iter: int) -> SequenceTraces:
+    """Return empty traces, which can record the first `n_iter` iterations of each component."""
     n, p = matrix.shape
-    return Trace(
-        np.empty((n_iter, n)),
-        np.empty((n_iter, p), np.uint8),
-        np.empty(n_iter),
-        np.full(n_iter, -1.0),  # a negative value marks an iteration that is not yet recorded
+    return SequenceTraces(
+        np.empty((n_components, n_iter, n)),
+        np.empty((n_components, n_iter, p), np.uint8),
+        np.empty((n_components, n_iter)),
+        # A negative value marks an iteration that is not yet recorded.
+        np.full((n_components, n_iter), -1.0),
     )
 
 
@@ -275,6 +322,12 @@ def empty_record(matrix: CentredArray, n_iter: int) -> IterateRecord:
     Thresholds of -1 mark iterations that have not been recorded.
     """
     return IterateRecord(np.empty((n_iter, matrix.shape[0])), np.full(n_iter, -1.0))
+
+
+@cache
+def _trace_without_rows(n: int, p: int) -> Trace:
+    """Return a trace for n samples and p features in which no iteration is recorded."""
+    return Trace(np.empty((0, n)), np.empty((0, p), np.uint8), np.empty(0), np.empty(0))
 
 
 @cache  # most components are not recorded, and making the arrays would take 20 microseconds each

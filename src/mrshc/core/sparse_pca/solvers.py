@@ -8,21 +8,25 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from mrshc.core.array_types import Float, Index
 from mrshc.core.data.centred_array import CentredArray
 from mrshc.core.data.centred_blocks import CentredBlocks
+from mrshc.core.kernels.alternation import AlternationSettings
+from mrshc.core.kernels.component_sequence import SequenceEnd, SequenceTraces
+from mrshc.core.kernels.screening import Trace
 from mrshc.core.sparse_pca.certificates import Certificate
 from mrshc.core.sparse_pca.next_component import (
     AlternationStarts,
     Component,
     empty_record,
-    empty_trace,
+    empty_traces,
     fill_change,
     next_component,
+    next_components,
 )
 from mrshc.core.sparse_pca.working_sets import EXTRA_COLUMNS, InitialPass
 
@@ -63,10 +67,13 @@ class ComponentSolver(ABC):
     starts: AlternationStarts
 
     @abstractmethod
-    def solve(self, earlier: list[Component], l1_bound: float) -> Solution:
-        """Return the component that follows `earlier` under an L1 bound, and its certificate.
+    def solve(
+        self, earlier: list[Component], l1_bound: float, *, end: SequenceEnd
+    ) -> list[Solution]:
+        """Return components that follow `earlier` under an L1 bound, and their certificates.
 
-        This method may be called from several threads at the same time.
+        At least one component is returned, and no component beyond `end`. This method may be called
+        from several threads at the same time.
         """
 
 
@@ -89,31 +96,59 @@ class FullSolver(ComponentSolver):
         self.starts = starts
         self._matrix = matrix
         self._limits = limits
-        # For each component, a list of the traces (records of iterations) that no thread is using.
-        # No list is longer than the number of threads. The list methods `pop` and `append` are
-        # atomic, so no lock is needed.
-        self._idle_traces: list[list[Any]] = [[] for _ in starts.vectors]
+        # The traces (records of iterations) of all components that no thread is using. The list is
+        # not longer than the number of threads. The list methods `pop` and `append` are atomic, so
+        # no lock is needed.
+        self._idle_traces: list[SequenceTraces] = []
 
-    def solve(self, earlier: list[Component], l1_bound: float) -> Solution:
-        """Return the component that follows `earlier` under an L1 bound.
+    def solve(
+        self, earlier: list[Component], l1_bound: float, *, end: SequenceEnd
+    ) -> list[Solution]:
+        """Return all components from `earlier` up to `end` under an L1 bound.
 
-        The certificate is None, since the component is computed on all columns.
+        If values are missing, only the next component is returned. The certificates are None, since
+        the components are computed on all columns.
         """
-        idle = self._idle_traces[len(earlier)]
-        trace = idle.pop() if idle else empty_trace(self._matrix, _N_TRACED_ITERATIONS)
+        idle, n_components = self._idle_traces, self.starts.vectors.shape[0]
+        traces = (
+            idle.pop() if idle else empty_traces(self._matrix, n_components, _N_TRACED_ITERATIONS)
+        )
         try:
-            component = next_component(
-                self._matrix,
-                earlier,
-                starts=self.starts,
-                l1_bound=l1_bound,
-                max_iter=self._limits.max_iter,
-                tol=self._limits.tol,
-                trace=trace,
-            )
+            if self._matrix.missing is None:
+                components = self._solve_all(earlier, l1_bound, traces=traces, end=end)
+            else:
+                components = [self._solve_next(earlier, l1_bound, traces=traces)]
         finally:
-            idle.append(trace)
-        return Solution(component, None)
+            idle.append(traces)
+        return [Solution(component, None) for component in components]
+
+    def _solve_all(
+        self, earlier: list[Component], l1_bound: float, *, traces: SequenceTraces, end: SequenceEnd
+    ) -> list[Component]:
+        """Return all components from `earlier` up to `end`; there must be no missing values."""
+        limits = self._limits
+        return next_components(
+            self._matrix,
+            earlier,
+            starts=self.starts,
+            settings=AlternationSettings(l1_bound, limits.max_iter, limits.tol, self.starts.noise),
+            traces=traces,
+            end=end,
+        )
+
+    def _solve_next(
+        self, earlier: list[Component], l1_bound: float, *, traces: SequenceTraces
+    ) -> Component:
+        """Return the component that follows `earlier`."""
+        return next_component(
+            self._matrix,
+            earlier,
+            starts=self.starts,
+            l1_bound=l1_bound,
+            max_iter=self._limits.max_iter,
+            tol=self._limits.tol,
+            trace=Trace(*(array[len(earlier)] for array in traces)),
+        )
 
 
 class WorkingSetSolver(ComponentSolver):
@@ -138,8 +173,14 @@ class WorkingSetSolver(ComponentSolver):
         self._matrix = matrix
         self._limits = limits
 
-    def solve(self, earlier: list[Component], l1_bound: float) -> Solution:
-        """Return the component that follows `earlier` under an L1 bound, and its certificate."""
+    def solve(
+        self, earlier: list[Component], l1_bound: float, *, end: SequenceEnd
+    ) -> list[Solution]:
+        """Return the component that follows `earlier` under an L1 bound, and its certificate.
+
+        `end` has no effect, since only one component is returned: the working set of the component
+        after it depends on it.
+        """
         columns = self._working_sets.initial_set(earlier, l1_bound)
         matrix = self._matrix.stored_columns(columns)
         # The copies of the earlier components refer to positions in the working set instead of
@@ -166,7 +207,8 @@ class WorkingSetSolver(ComponentSolver):
             # necessary to add many more columns than this to the working set.
             max_violations=int(l1_bound**2) + EXTRA_COLUMNS,
         )
-        return Solution(replace(component, indices=columns[component.indices]), certificate)
+        component = replace(component, indices=columns[component.indices])
+        return [Solution(component, certificate)]
 
     def _restrict_starts(
         self, matrix: CentredArray, columns: Index, change: float
