@@ -86,7 +86,7 @@ def _compile_association() -> None:
     tree = linkage_matrix(distances, LinkageMethod.ward.value)
     children = tree[:, :2].astype(np.intp)
     partitions = cut_into_clusters(children, np.array([2, 3]))
-    p_values, _ = analyse_variance(features, partitions)
+    p_values, _ = analyse_variance(features, features, partitions)
     write_cauchy_combinations(p_values, np.empty(len(p_values)))
     distances_without(distances, features, True)
     dispersion(distances, partitions[0], 1)

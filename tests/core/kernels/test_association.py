@@ -20,7 +20,9 @@ def association(features, partitions):
     freedom = np.full((*shape, 2), -9)
     first_groups = np.concatenate([[0], np.cumsum(partitions.max(axis=1) + 1)])
     groups = np.ascontiguousarray((partitions + first_groups[:-1, None]).T)
-    write_association(features, groups, first_groups, fractions, freedom, between)
+    write_association(
+        features, np.sort(features), groups, first_groups, fractions, freedom, between
+    )
     return fractions, freedom, between
 
 

@@ -23,6 +23,7 @@ from mrshc.core.inference.association import (
     cauchy_combination,
     column_tests,
     combined_tests,
+    sort_rows,
 )
 from mrshc.core.inference.device_association import DeviceRanks
 from mrshc.core.kernels.agglomeration import linkage_matrix
@@ -391,6 +392,7 @@ def _member_scores_without_missing(
     is_squared = settings.metric == "sqeuclidean"
     order = np.concatenate(folds)
     features = np.ascontiguousarray(X.T[order])
+    sorted_features = sort_rows(features)
     p_values, between = np.empty((q, cluster_counts.size)), np.empty((q, cluster_counts.size))
     start = 0
     for fold in folds:
@@ -399,7 +401,7 @@ def _member_scores_without_missing(
         without_fold = distances_without(distances, tested, is_squared)
         children = linkage_matrix(without_fold, linkage)[:, :2].astype(np.intp)
         partitions = cut_into_clusters(children, cluster_counts)
-        p_values[rows], between[rows] = analyse_variance(tested, partitions)
+        p_values[rows], between[rows] = analyse_variance(tested, sorted_features[rows], partitions)
         start += fold.size
     scores = FeatureScores(p_values=np.empty(q), strengths=np.empty(q))
     scores.p_values[order] = cauchy_combination(p_values)

@@ -13,7 +13,7 @@ from mrshc.core.kernels.sorting import stable_order
 
 # Up to this number of samples, ranks are computed by comparing all pairs of samples, which is then
 # faster than sorting.
-_MAX_COMPARED = 128
+MAX_COMPARED = 128
 
 
 @jit()
@@ -95,13 +95,18 @@ def write_explained_rank_variance(
 
 
 @jit()
-def analyse_variance(features: Float, partitions: Index) -> tuple[Float, Float]:
+def analyse_variance(
+    features: Float, sorted_features: Float, partitions: Index
+) -> tuple[Float, Float]:
     """Return an analysis of variance of each feature, on ranks and on values.
 
     Parameters
     ----------
     features : array of shape (p, n)
         Data with the p features in rows; NaN for missing values.
+    sorted_features : array of shape (p, n)
+        The same data with the values of each feature in increasing order, and NaN last. The array
+        is used only if n is larger than `MAX_COMPARED`.
     partitions : array of int of shape (m, n)
         The group of each sample, numbered from 0, in each of the m partitions. The function is
         fastest if successive partitions are cuts of a tree into increasing numbers of groups.
@@ -122,7 +127,7 @@ def analyse_variance(features: Float, partitions: Index) -> tuple[Float, Float]:
         first_groups[k + 1] = first_groups[k] + count_groups(partitions[k])
     fractions, freedom = np.empty((p, m)), np.empty((p, m, 2), np.intp)
     p_values, between = np.empty((p, m)), np.empty((p, m))
-    write_association(features, groups, first_groups, fractions, freedom, between)
+    write_association(features, sorted_features, groups, first_groups, fractions, freedom, between)
     write_f_tail_probabilities(fractions, freedom, p_values)
     return p_values, between
 
@@ -130,6 +135,7 @@ def analyse_variance(features: Float, partitions: Index) -> tuple[Float, Float]:
 @jit()
 def write_association(
     features: Float,
+    sorted_features: Float,
     groups: NDArray[np.intp],
     first_groups: NDArray[np.intp],
     fractions: Float,
@@ -145,8 +151,8 @@ def write_association(
 
     Parameters
     ----------
-    features : array of shape (p, n)
-        Data with the p features in rows; NaN for missing values.
+    features, sorted_features : arrays of shape (p, n)
+        Data as in `analyse_variance`.
     groups : array of shape (n, m)
         The group of each sample in each of the m partitions. The groups of all partitions together
         are numbered 0, 1, ..., in the order of the partitions.
@@ -170,7 +176,7 @@ def write_association(
     rank_sums, value_sums, counts = np.empty(n_groups), np.empty(n_groups), np.empty(n_groups)
     ranks = np.empty(n)
     for j in range(p):
-        _write_ranks(features[j], ranks)
+        _write_ranks(features[j], sorted_features[j], ranks)
         n_observed, mean = _count_and_mean(features[j])
         # Sums of deviations from the mean are exact for ranks. For values, a large mean would
         # otherwise cancel the digits of the differences.
@@ -265,14 +271,14 @@ def _count_and_mean(values: Float) -> tuple[int, float]:
 
 
 @jit()
-def _write_ranks(values: Float, ranks: Float) -> None:
+def _write_ranks(values: Float, sorted_values: Float, ranks: Float) -> None:
     """Write the ranks 1, 2, ... of the values of a feature that are not missing (NaN).
 
     Equal values receive the mean of their ranks (midranks). The ranks of missing values are not
-    defined.
+    defined. `sorted_values` are used only if there are more than `MAX_COMPARED` values.
     """
-    if values.size > _MAX_COMPARED:
-        _write_ranks_by_sorting(values, ranks)
+    if values.size > MAX_COMPARED:
+        _write_ranks_by_search(values, sorted_values, ranks)
         return
     for i in range(values.size):
         # Twice the number of smaller values, plus the number of equal values.
@@ -283,14 +289,22 @@ def _write_ranks(values: Float, ranks: Float) -> None:
 
 
 @jit()
-def _write_ranks_by_sorting(values: Float, ranks: Float) -> None:
+def _write_ranks_by_search(values: Float, sorted_values: Float, ranks: Float) -> None:
     """Write the ranks of the values of a feature; see `_write_ranks`."""
-    order = stable_order(values)
-    start = 0
-    while start < values.size:
-        end = start + 1
-        while end < values.size and values[order[end]] == values[order[start]]:
-            end += 1
-        for i in range(start, end):
-            ranks[order[i]] = 0.5 * (start + end + 1)
-        start = end
+    # Unsigned integers as indices need no test whether they are negative.
+    n, one = np.uint64(values.size), np.uint64(1)
+    n_smaller, length = np.zeros(values.size, np.uint64), values.size
+    # Binary search for all values at the same time. The steps of one value depend on each other,
+    # but those of different values do not, so the processor can carry them out in parallel.
+    while length > 1:
+        half = np.uint64(length // 2)
+        for i in range(values.size):
+            is_smaller = sorted_values[n_smaller[i] + half - one] < values[i]
+            n_smaller[i] += half * np.uint64(is_smaller)
+        length -= length // 2
+    for i in range(values.size):
+        start = n_smaller[i] + np.uint64(sorted_values[n_smaller[i]] < values[i])
+        end = start
+        while end < n and sorted_values[end] == values[i]:
+            end += one
+        ranks[i] = 0.5 * (start + end + one)

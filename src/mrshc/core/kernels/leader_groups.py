@@ -3,9 +3,9 @@
 A component that was computed from some columns of the data is optimal for all columns if the
 absolute inner products of the other columns with certain vectors do not exceed certain thresholds.
 These vectors and thresholds are the certificate of the component. Many of the vectors are similar,
-so they are grouped. For each column and each group, the caller computes one upper bound of the
-absolute inner products of the column with the vectors of the group. If the bound is too large, this
-module computes the inner products.
+so they are grouped. For each column and each group, one upper bound of the absolute inner products
+of the column with the vectors of the group is computed. The inner products themselves are computed
+only if the bound is too large.
 """
 
 from __future__ import annotations
@@ -13,17 +13,19 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mrshc.core.array_types import Float, Index, Mask
+from mrshc.core.array_types import Float, Index
 from mrshc.core.kernels.jit import jit
 
 
 class VectorGroups(NamedTuple):
-    """Grouped vectors, and the certificate that each vector belongs to.
+    """Vectors in groups, the certificate of each vector, and the centre of each group.
 
-    Missing values are replaced by the mean of all other values. When earlier components are
-    subtracted from the data, this mean changes by an amount called `fill_change`. The field
-    `shifts` is used to bound the effect of this change on the inner products.
+    The vectors are sorted by group. Missing values are replaced by the mean of all other values.
+    When earlier components are subtracted from the data, this mean changes by an amount called
+    `fill_change`. The field `shifts` is used to bound the effect of this change on the inner
+    products.
     """
 
     vectors: Float  # (N, n), the N vectors in rows
@@ -31,8 +33,26 @@ class VectorGroups(NamedTuple):
     # of the iteration in which the vector was computed
     shifts: Float
     owners: Index  # (N,), index of the certificate that each vector belongs to
-    order: Index  # (N,), indices of the vectors, sorted by group
-    ends: Index  # (n_groups,), position in `order` after the last vector of each group
+    distances: Float  # (N,), distance of each vector from the centre of its group
+    ends: Index  # (n_groups,), position after the last vector of each group
+    centres: Float  # (n_groups, n), one vector of each group
+    radii: Float  # (n_groups,), largest of the `distances` in each group
+    largest_shifts: Float  # (n_groups,), largest of the `shifts` in each group
+    # (n_groups,), Euclidean norm of the part of each centre that is orthogonal to a subspace
+    rests: Float
+    # (n_groups,), bound of the rounding error of an inner product in the subspace, divided by the
+    # norm of the column
+    errors: Float
+
+
+class CheckedColumns(NamedTuple):
+    """Columns of the data that are checked against the vectors of certificates."""
+
+    values: Float  # (b, n), the columns, stored as the rows of this array
+    # Single precision is accurate enough for bounds.
+    norms: NDArray[np.float32]  # (b,), Euclidean norms of the columns
+    rests: NDArray[np.float32]  # (b,), norms of the parts that are orthogonal to the subspace
+    gaps: NDArray[np.float32]  # (b,), square root of the number of missing values in each column
 
 
 @jit()
@@ -89,48 +109,122 @@ def leader_clustering(vectors: Float, radius: float) -> tuple[Index, Index]:
     return leaders[:n_leaders].copy(), labels
 
 
-# The fastmath options allow the compiler to change the order of summation, and therefore to
-# vectorise the loop. The resulting rounding errors do no harm, since the caller compares the
-# products with a limit that includes a margin for rounding errors.
-@jit(fastmath={"reassoc", "contract", "nsz"})
-def update_largest_products(
-    groups: VectorGroups, candidates: Mask, columns: Float, gaps: Float, largest: Float
-) -> None:
-    """Update, in place, the largest product of each column with the vectors of each certificate.
+@jit()
+def find_large_products(
+    groups: VectorGroups,
+    columns: CheckedColumns,
+    subspace_products: NDArray[np.float32],
+    limit: float,
+) -> Float:
+    """Return the largest product of each column with the vectors of each certificate.
 
     The product of a column x and a vector w is defined here as |x'w| + s g, where s is the entry of
-    `groups.shifts` for the vector and g is the entry of `gaps` for the column.
+    `groups.shifts` for the vector and g is the entry of `columns.gaps` for the column. Products
+    that do not exceed the limit need not be found.
 
     Parameters
     ----------
     groups : VectorGroups
         The vectors, their groups, and the certificate that each vector belongs to.
-    candidates : array of shape (n_groups, n_columns)
-        True if the products of the column with the vectors of the group are to be computed.
-    columns : array of shape (n_columns, n)
-        Columns of the data matrix, stored as the rows of this array.
-    gaps : array of shape (n_columns,)
-        Square root of the number of missing values in each column.
-    largest : array of shape (n_certificates, n_columns)
-        Largest product so far of each column with the vectors of each certificate. The array is
-        updated.
+    columns : CheckedColumns
+        The columns of the data.
+    subspace_products : array of shape (n_groups, n_columns)
+        Inner products of the centres and the columns after projection onto a subspace.
+    limit : float
+        Only products above this limit are needed.
+
+    Returns
+    -------
+    array of shape (n_certificates, n_columns)
+        The largest products. Entries that are at most `limit` may be smaller than the largest
+        product.
+
+    Notes
+    -----
+    Most pairs of a group and a column are excluded by upper bounds. Let c be the centre of the
+    group, and let c = a + b and x = y + z, where a and y are the projections onto the subspace.
+    Then |c'x| <= |a'y| + |b| |z|, and |w'x| <= |c'x| + |w - c| |x| for a vector w of the group, by
+    the Cauchy-Schwarz inequality. The second bound is computed for the pairs that the first one
+    does not exclude, and the product itself for those that neither excludes.
     """
-    n = columns.shape[1]
-    vectors, shifts, owners, order, ends = groups
+    vectors, shifts, owners, distances, ends, centres, _, _, _, _ = groups
+    values, norms, gaps = columns.values, columns.norms, columns.gaps
+    largest = np.zeros((owners.max() + 1, norms.size))
+    selected = np.empty(norms.size + 8, np.intp)
+    is_selected = np.zeros(8 * ((norms.size + 7) // 8), np.uint8)
     begin = 0
+    # The loop over columns is inside the loop over groups, so that the vectors of a group remain in
+    # the processor's cache.
     for g in range(ends.size):
-        # The loop over columns is inside the loop over groups, so that the vectors of a group
-        # remain in the processor's cache.
-        for j in range(candidates.shape[1]):
-            if candidates[g, j]:
-                column = columns[j]
-                for m in range(begin, ends[g]):
-                    vector = vectors[order[m]]
-                    product = 0.0
-                    for i in range(n):
-                        product += column[i] * vector[i]
-                    product = abs(product) + shifts[order[m]] * gaps[j]
-                    owner = owners[order[m]]
-                    if product > largest[owner, j]:
-                        largest[owner, j] = product
+        n_selected = _select_columns(
+            groups, columns, subspace_products[g], g, limit, selected, is_selected
+        )
+        for k in range(n_selected):
+            j = selected[k]
+            central = abs(_inner_product(centres[g], values[j]))
+            for m in range(begin, ends[g]):
+                if central + distances[m] * norms[j] + shifts[m] * gaps[j] <= limit:
+                    continue
+                product = abs(_inner_product(vectors[m], values[j])) + shifts[m] * gaps[j]
+                if product > largest[owners[m], j]:
+                    largest[owners[m], j] = product
         begin = ends[g]
+    return largest
+
+
+@jit()
+def _select_columns(
+    groups: VectorGroups,
+    columns: CheckedColumns,
+    products: NDArray[np.float32],
+    g: int,
+    limit: float,
+    selected: Index,
+    is_selected: NDArray[np.uint8],
+) -> int:
+    """Write the columns that may have a large product with group g, and return their number.
+
+    Parameters
+    ----------
+    groups, columns, limit
+        As in `find_large_products`.
+    products : array of shape (n_columns,)
+        Inner products of the centre of the group and the columns in the subspace.
+    g : int
+        Number of the group.
+    selected : array of shape (n_columns + 8,)
+        Output. The indices of the selected columns.
+    is_selected : array of uint8 of shape (8 * ceil(n_columns / 8),)
+        Array in which the function marks selected columns. Entries beyond the columns are zero.
+    """
+    norms, rests, gaps = columns.norms, columns.rests, columns.gaps
+    single = np.float32
+    rest, shift = single(groups.rests[g]), single(groups.largest_shifts[g])
+    radius, single_limit = single(groups.radii[g] + groups.errors[g]), single(limit)
+    # The first loop has no branches, so the compiler vectorises it. Overflow in single precision
+    # may give NaN. The negated comparison is True for NaN, so these columns are selected.
+    for j in range(norms.size):
+        bound = abs(products[j]) + rest * rests[j] + radius * norms[j] + shift * gaps[j]
+        is_selected[j] = not bound <= single_limit
+    count = 0
+    # Few columns are selected, so eight columns are tested at a time.
+    words = is_selected.view(np.uint64)
+    for w in range(words.size):
+        if words[w] != 0:
+            for j in range(8 * w, 8 * w + 8):
+                # Every index is written, but it is overwritten by the next index unless the count
+                # increases.
+                selected[count] = j
+                count += is_selected[j]
+    return count
+
+
+# The fastmath options allow the compiler to change the order of summation, and therefore to
+# vectorise the loop. The resulting rounding errors do no harm, since the products are compared with
+# a limit that includes a margin for rounding errors.
+@jit(fastmath={"reassoc", "contract", "nsz"})
+def _inner_product(a: Float, b: Float) -> float:
+    total = 0.0
+    for i in range(a.size):
+        total += a[i] * b[i]
+    return total

@@ -240,7 +240,7 @@ def _find_violations(matrix: CentredBlocks, certificates: Sequence[Certificate])
     """Return the columns that violate or nearly violate a certificate, found in one pass."""
     batch = CertificateBatch.from_certificates(certificates, unit=matrix.rms_column_norm)
     if not matrix.is_on_device:
-        batch.groups  # noqa: B018 - compute the groups once here, not in every worker
+        batch.grouped  # noqa: B018 - compute the groups once here, not in every worker
     check = partial(_check_block, centring=matrix.centring, is_stored=matrix.is_stored, batch=batch)
     violations_of_blocks = list[Violations]()
     for violations, indices, columns in matrix.map_blocks(check):

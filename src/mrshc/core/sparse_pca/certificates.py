@@ -16,15 +16,17 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mrshc.core.array_types import Float, Index, Mask
 from mrshc.core.data.host_transfer import to_device_of, to_host
 from mrshc.core.data.statistics import column_blocks
 from mrshc.core.kernels.column_sets import are_in_sets
 from mrshc.core.kernels.leader_groups import (
+    CheckedColumns,
     VectorGroups,
+    find_large_products,
     leader_clustering,
-    update_largest_products,
 )
 
 # A column nearly violates a certificate if its absolute inner product with u is above this multiple
@@ -40,6 +42,17 @@ NEAR_VIOLATION = 0.97
 # chosen on one simulated data set. It affects the computation time, but not the result.
 _GROUP_RADIUS = 0.15
 
+# The bounds are computed in a subspace that contains the leading principal axes of the centres of
+# the groups. The number of axes is the smallest for which the median distance of the centres from
+# the subspace, in the units of the radius, is at most this value. Fewer axes give faster but looser
+# bounds. The value was chosen on one simulated data set. It affects the computation time, but not
+# the result.
+_DISTANCE_FROM_SUBSPACE = 0.15
+
+# Centres of groups that are longer than this multiple of the median length are shortened before the
+# subspace is computed. The value has not been tuned; it does not affect the result.
+_MAX_RELATIVE_LENGTH = 10.0
+
 # Thresholds are lowered by this relative amount, so that rounding errors cannot hide a violation.
 # The relative rounding errors of inner products in double precision are much smaller than this
 # amount. A larger amount would only make certification stricter.
@@ -49,6 +62,8 @@ _RELATIVE_ROUNDING = 1e-9
 # of the typical norm of a column. The multiple is small enough to act as zero, and large enough
 # that quotients with the threshold as the denominator are finite.
 _MIN_RELATIVE_THRESHOLD = 1e-100
+
+_SINGLE_EPS = float(np.finfo(np.float32).eps)
 
 # Largest number of inner products that are computed on a device at one time. This number of
 # products takes 2 GB in double precision, which fits into the memory of common devices. The value
@@ -119,18 +134,12 @@ class ColumnSets(NamedTuple):
         return are_in_sets(self.starts, self.columns, sets, columns)
 
 
-class _Groups(NamedTuple):
-    """N vectors, divided into groups of similar vectors.
+class _GroupedVectors(NamedTuple):
+    """The vectors of certificates in groups, and a subspace that nearly contains their centres."""
 
-    For each group, a single bound on the inner products of all its vectors with a column is
-    computed.
-    """
-
-    order: Index  # (N,), indices of the vectors, sorted by group
-    ends: Index  # (n_groups,), position in `order` after the last vector of each group
-    centres: Float  # (n_groups, n_samples), one vector of each group
-    radii: Float  # (n_groups,), largest distance of a vector of the group from the centre
-    largest_shifts: Float  # (n_groups,), largest entry of `CertificateBatch.shifts` in each group
+    groups: VectorGroups
+    basis: NDArray[np.float32]  # (r, n_samples), orthonormal basis of the subspace, in rows
+    coordinates: NDArray[np.float32]  # (n_groups, r), the centres in this basis
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -195,20 +204,36 @@ class CertificateBatch:
         )
 
     @cached_property
-    def groups(self) -> _Groups:
+    def grouped(self) -> _GroupedVectors:
         """Groups of vectors that are close to each other.
 
         The groups are used only if the blocks are numpy arrays.
         """
         leaders, labels = leader_clustering(self.vectors, _GROUP_RADIUS)
-        distances = np.linalg.norm(self.vectors - self.vectors[leaders[labels]], axis=1)
-        return _Groups(
-            order=np.argsort(labels, kind="stable"),
+        order, centres = np.argsort(labels, kind="stable"), self.vectors[leaders]
+        distances = np.linalg.norm(self.vectors - centres[labels], axis=1)
+        basis = _leading_subspace(centres)
+        coordinates = centres @ basis.T
+        # The rounding error of an inner product of n terms is at most about n times eps times the
+        # product of the two norms. Each coordinate of a column has such an error. The factor 4
+        # covers the conversion to single precision and the rounding of the bound itself.
+        rounding = 4.0 * centres.shape[1] * _SINGLE_EPS
+        lengths = np.linalg.norm(centres, axis=1) + np.abs(coordinates).sum(axis=1)
+        groups = VectorGroups(
+            vectors=self.vectors[order],
+            shifts=self.shifts[order],
+            owners=self.owners[order],
+            distances=distances[order],
             ends=np.cumsum(np.bincount(labels)),
-            centres=self.vectors[leaders],
+            centres=centres,
             radii=_group_maxima(distances, labels),
             largest_shifts=_group_maxima(self.shifts, labels),
+            rests=np.linalg.norm(centres - coordinates @ basis, axis=1),
+            errors=rounding * lengths,
         )
+        # Coordinates that overflow in single precision give bounds that exclude no column.
+        with np.errstate(over="ignore"):
+            return _GroupedVectors(groups, basis.astype(np.float32), coordinates.astype(np.float32))
 
     def check(self, block: Any, missing_norms: Any, start: int, xp: Any) -> Violations:
         """Return the columns of a block that violate or nearly violate a certificate.
@@ -245,45 +270,17 @@ class CertificateBatch:
         """
         if missing_norms is None:
             missing_norms = np.zeros(block.shape[1])
-        groups = VectorGroups(
-            self.vectors, self.shifts, self.owners, self.groups.order, self.groups.ends
-        )
+        grouped = self.grouped
         for part in column_blocks(*block.shape):
             # The transposed copy stores each column contiguously, because the compiled loop reads
             # one column at a time.
             columns = np.ascontiguousarray(block[:, part].T / self.unit)
-            largest = np.zeros((self.n_certificates, columns.shape[0]))
-            candidates = self._candidate_groups(columns, missing_norms[part])
-            update_largest_products(groups, candidates, columns, missing_norms[part], largest)
+            checked, projected = _project_columns(columns, missing_norms[part], grouped.basis)
+            with np.errstate(over="ignore", invalid="ignore"):
+                products = grouped.coordinates @ projected
+            largest = find_large_products(grouped.groups, checked, products, NEAR_VIOLATION)
             owners, near = np.nonzero(largest > NEAR_VIOLATION)
             yield Violations(owners, near + part.start, largest[owners, near])
-
-    def _candidate_groups(self, columns: Float, missing_norms: Float) -> Mask:
-        """Return a mask of the groups and columns for which inner products must be computed.
-
-        The mask has the shape (n_groups, n_columns). An entry is True if a vector of the group may
-        have a large inner product with the column. Let c be the centre and r the radius of the
-        group. For a column x and any vector g of the group, |g'x| <= |c'x| + r |x| by the
-        Cauchy-Schwarz inequality.
-        """
-        groups = self.groups
-        with np.errstate(over="ignore", invalid="ignore"):
-            # Single precision is accurate enough for the bound and halves the time of the matrix
-            # product.
-            centres, single = groups.centres.astype(np.float32), columns.astype(np.float32)
-            # The rounding error of an inner product of n terms is at most about n times eps times
-            # the product of the two norms. The factor 4 covers the conversion of both vectors to
-            # single precision and the rounding of the bound itself.
-            rounding = 4.0 * single.shape[1] * np.finfo(np.float32).eps
-            radii = groups.radii + rounding * np.linalg.norm(centres, axis=1)
-            bound = np.abs(centres @ single.T)
-            lengths = np.sqrt(np.einsum("ji,ji->j", single, single))
-            bound += radii.astype(np.float32)[:, None] * lengths
-            if missing_norms.any():
-                bound += np.outer(groups.largest_shifts, missing_norms)
-        # Overflow in single precision may give NaN. The negated comparison is True for NaN, so the
-        # inner products of such a column are computed exactly.
-        return ~(bound <= NEAR_VIOLATION)
 
     def _near_violations_on_device(
         self, block: Any, missing_norms: Any, xp: Any
@@ -335,6 +332,72 @@ class CertificateBatch:
 
 
 _NO_VIOLATIONS = Violations(np.empty(0, np.intp), np.empty(0, np.intp), np.empty(0))
+
+
+def _leading_subspace(centres: Float) -> Float:
+    """Return an orthonormal basis of a subspace that nearly contains all centres.
+
+    The basis, of shape (r, n_samples), consists of leading right singular vectors of `centres`, an
+    array of shape (n_groups, n_samples).
+    """
+    n_groups, n = centres.shape
+    # A vector is very long if its threshold is nearly zero. Shorter vectors of the same direction
+    # are used instead, since the subspace would otherwise depend on these vectors only.
+    lengths = np.linalg.norm(centres, axis=1)
+    limit = _MAX_RELATIVE_LENGTH * np.median(lengths)
+    centres = centres * np.minimum(limit / np.maximum(lengths, limit), 1.0)[:, None]
+    # The eigenvectors of the smaller of the two Gram matrices take less time than singular vectors.
+    if n_groups < n:
+        _, left = np.linalg.eigh(centres @ centres.T)
+        axes = centres.T @ left[:, ::-1]
+    else:
+        axes = np.linalg.eigh(centres.T @ centres)[1][:, ::-1]
+    axes = np.linalg.qr(axes)[0]
+    squared_coordinates = (centres @ axes) ** 2
+    squared_norms = (centres**2).sum(axis=1, keepdims=True)
+    rests = np.sqrt(np.maximum(squared_norms - squared_coordinates.cumsum(axis=1), 0.0))
+    is_close = np.median(rests, axis=0) <= _DISTANCE_FROM_SUBSPACE
+    # If half of the vectors are very long, rounding errors may keep the distances above the limit.
+    n_axes = int(np.argmax(is_close)) + 1 if is_close.any() else axes.shape[1]
+    return np.ascontiguousarray(axes[:, :n_axes].T)
+
+
+def _project_columns(
+    columns: Float, missing_norms: Float, basis: NDArray[np.float32]
+) -> tuple[CheckedColumns, NDArray[np.float32]]:
+    """Return columns with their norms, and their coordinates in a subspace.
+
+    Parameters
+    ----------
+    columns : ndarray of shape (b, n_samples)
+        The columns, stored as the rows of this array.
+    missing_norms : ndarray of shape (b,)
+        Square root of the number of missing values in each column.
+    basis : ndarray of shape (r, n_samples)
+        Orthonormal basis of the subspace.
+
+    Returns
+    -------
+    checked : CheckedColumns
+        The columns and their norms.
+    projected : ndarray of shape (r, b)
+        The coordinates. Single precision is accurate enough for bounds and halves the time of the
+        matrix products.
+    """
+    squares = np.einsum("ji,ji->j", columns, columns)
+    with np.errstate(over="ignore", invalid="ignore"):
+        projected = basis @ columns.astype(np.float32).T
+        within = np.einsum("ij,ij->j", projected, projected).astype(np.float64)
+        # The second term is a bound of the rounding error of the squared norm in single precision.
+        rests = np.maximum(squares - within, 0.0) + 4.0 * basis.shape[1] * _SINGLE_EPS * squares
+        checked = CheckedColumns(
+            values=columns,
+            norms=np.sqrt(squares).astype(np.float32),
+            rests=np.sqrt(rests).astype(np.float32),
+            # The factor ensures that the conversion to single precision does not round down.
+            gaps=(missing_norms * (1.0 + 2.0 * _SINGLE_EPS)).astype(np.float32),
+        )
+    return checked, projected
 
 
 def _group_maxima(values: Float, labels: Index) -> Float:
