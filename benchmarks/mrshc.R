@@ -29,7 +29,8 @@ sparse_direction <- function(a, bound) {
   size <- abs(a)
   if (sum(size) <= bound * sqrt(sum(size^2))) return(a / sqrt(sum(a^2)))
   low <- 0
-  high <- max(size)
+  # With the second largest value as the threshold, a single feature is left, which any bound admits.
+  high <- max(size[-which.max(size)])
   # Six digits, about as many as PMA computes.
   tolerance <- 1e-6 * high
   while (high - low > tolerance) {
@@ -195,8 +196,13 @@ choose_candidate <- function(candidates, n_clusters) {
 
 set.seed(1)
 seconds <- system.time(result <- mrshc(x))[["elapsed"]]
+versions <- paste0(
+  "R ", getRversion(), ", cluster ", packageVersion("cluster"),
+  if (use_pma) paste0(", PMA ", packageVersion("PMA"))
+  else ", sparse components by a function of the script"
+)
 cat(sprintf(
-  '{"seconds": %.3f, "components": "%s", "q": %d, "rank": %d, "features": [%s], "labels": [%s]}\n',
-  seconds, if (use_pma) "PMA" else "own function", result$q, result$rank,
+  '{"seconds": %.3f, "versions": "%s", "q": %d, "rank": %d, "features": [%s], "labels": [%s]}\n',
+  seconds, versions, result$q, result$rank,
   paste(result$features, collapse = ", "), paste(result$labels, collapse = ", ")
 ))
