@@ -20,8 +20,8 @@ from mrshc import HighVarianceHC, MrSHC, stability
 from mrshc.metrics import classification_error_rate
 from mrshc.plotting import heatmap
 
-# Settings of MrSHC that the R script takes as arguments, with the defaults of MrSHC.
-_MAX_RANK, _N_REFERENCES = 5, 50
+# Settings that the R script takes as arguments: the defaults of MrSHC.
+_SETTINGS = {"max_rank": 5, "n_references": 50}
 # Fits with other reference samples, among which the result of R is looked up, and fits of which the
 # fastest counts.
 _N_SEEDS, _REPEATS = 20, 3
@@ -73,13 +73,13 @@ def _compare_with_r(X, targets, n_tested):
     features, labels = np.array(result["features"]) - 1, np.array(result["labels"])
     seconds = {}
     for name, n_jobs in (("one", 1), ("two", 2)):
-        model = MrSHC(targets, random_state=0, n_jobs=n_jobs)
+        model = MrSHC(targets, random_state=0, n_jobs=n_jobs, **_SETTINGS)
         seconds[name] = seconds_of(lambda model=model: model.fit(X), repeats=_REPEATS)
     selected = np.flatnonzero(model.get_support())
     common, either = np.intersect1d(selected, features), np.union1d(selected, features)
     n_same = 0
     for seed in range(_N_SEEDS):
-        other = MrSHC(targets, random_state=seed, n_jobs=2).fit(X)
+        other = MrSHC(targets, random_state=seed, n_jobs=2, **_SETTINGS).fit(X)
         n_same += bool(
             np.array_equal(np.flatnonzero(other.get_support()), features)
             and rand_score(other.labels_, labels) == 1
@@ -98,7 +98,7 @@ def _run_r(X, targets, n_tested):
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "x.csv")
         np.savetxt(file, X, delimiter=",")
-        options = [_MAX_RANK, _N_REFERENCES, n_tested]
+        options = [_SETTINGS["max_rank"], _SETTINGS["n_references"], n_tested]
         arguments = [file, ",".join(map(str, targets)), *map(str, options)]
         script = Path(__file__).with_name("mrshc.R")
         run = subprocess.run(["Rscript", script, *arguments], stdout=subprocess.PIPE, check=True)

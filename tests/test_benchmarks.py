@@ -32,6 +32,7 @@ def test_the_procedure_in_r_has_the_result_of_mrshc(monkeypatch):
     clear = cases.make_simulation_1(0, mu=2.0, sizes=(15, 14, 13)).X[:, :80]
     monkeypatch.setattr(peers, "_N_SEEDS", 1)
     monkeypatch.setattr(peers, "_REPEATS", 1)
+    monkeypatch.setattr(peers, "_SETTINGS", {"max_rank": 2, "n_references": 20})
     figures = peers._compare_with_r(clear, (20,), n_tested=3)
     assert (figures["cer"], figures["features"], figures["n_same"]) == (0.0, 1.0, 1)
     assert figures["versions"].startswith("R ")
