@@ -364,7 +364,7 @@ def _values_of(design, draw):
         return content["X"].astype(np.float64)
 
 
-def beyond(design, draws, repeats=3):
+def beyond(design, draws, repeats):
     """Return the seconds of a search and of options beyond the paper, on one core.
 
     `design` is "I", "II" or "lymphoma", which has a single draw.
