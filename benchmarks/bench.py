@@ -537,8 +537,9 @@ def show_other_methods(rows):
     for row in rows:
         size = f"{row['method']}, n = {row['n']}, p = {row['p']:,}"
         ours, peer = row["ours"], row["peer"]
+        # Two digits, also where another program is faster.
         cells.append(
-            [size, f"{ours:.2f} s", row["peer_name"], f"{peer:.2f} s", f"{peer / ours:.0f}"]
+            [size, f"{ours:.2f} s", row["peer_name"], f"{peer:.2f} s", f"{peer / ours:.2g}"]
         )
     headings = ["method, on one core", "ours", "compared with", "its time", "its time / ours"]
     return markdown_table(headings, cells)

@@ -88,12 +88,13 @@ _MEMORY_TERMS = [
     Term("copies of X", {"n": 1, "p": 1}, unit=8),
 ]
 TERMS = {
-    # Each rank needs components, a tree and gap tests of its nodes.
+    # The starting vectors need n² p operations; each rank, components, a tree and gap tests.
     "q and K known": Terms(
         PAPER,
         [
             Term("", {}),
             Term("R", {"R": 1}),
+            Term("n² p", {"n": 2, "p": 1}),
             Term("R n p", {"R": 1, "n": 1, "p": 1}),
             Term("R n² q", {"R": 1, "n": 2, "q": 1}),
             Term("R n²", {"R": 1, "n": 2}),
@@ -103,7 +104,12 @@ TERMS = {
     # The number of features is chosen and the ranks are fixed, so neither is varied.
     "recommended": Terms(
         RECOMMENDED,
-        [Term("", {}), Term("n p", {"n": 1, "p": 1}), Term("n²", {"n": 2})],
+        [
+            Term("", {}),
+            Term("n² p", {"n": 2, "p": 1}),
+            Term("n p", {"n": 1, "p": 1}),
+            Term("n²", {"n": 2}),
+        ],
         _MEMORY_TERMS,
     ),
 }

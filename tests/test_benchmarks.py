@@ -50,6 +50,16 @@ def test_times_of_r_are_shown_only_if_they_were_measured_in_the_same_run():
     assert "7.2 s" in absent
 
 
+def test_programs_that_are_not_installed_are_left_out_with_a_sentence(monkeypatch, capsys):
+    monkeypatch.setattr(bench.shutil, "which", lambda _: None)
+    monkeypatch.setattr(bench, "find_spec", lambda _: None)
+    monkeypatch.setattr(bench, "run_case", lambda name, **_: name)
+    assert not bench.has_r("cluster")
+    assert bench.measure_peers() == ["peers.variable_features_in_scipy"]
+    sentences = capsys.readouterr().err
+    assert sentences.count("not installed") == 3
+
+
 def test_exponents_are_slopes_of_the_logarithms():
     curve = [{"size": s, "seconds": 3 * s**1.5} for s in (1, 10, 100, 1000)]
     assert growth.growth_exponent(curve, 10, 1000) == pytest.approx(1.5)
