@@ -24,7 +24,7 @@ from mrshc.plotting import heatmap
 _SETTINGS = {"max_rank": 5, "n_references": 50}
 # Fits with other reference samples, among which the result of R is looked up, and fits of which the
 # fastest counts.
-_N_SEEDS, _REPEATS = 20, 3
+_N_SEEDS, _REPEATS = 10, 3
 # The usual first step of an analysis of gene expression.
 _N_VARIABLE = 500
 _CONSENSUS = {"n_resamples": 50, "fraction": 0.8}
