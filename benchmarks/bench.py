@@ -202,10 +202,10 @@ def measure_other_methods():
     if has_r():
         rows += [
             run_case("sparse_kmeans", n=n, p=p, in_r=in_r)
-            for n, p in ((60, 500), (100, 2000))
+            for n, p in ((60, 500), (100, 1000))
             for in_r in ("same starts", "few starts")
         ]
-    rows += [run_case("cosa", n=n, p=p) for n, p in ((60, 500), (200, 1000))]
+    rows += [run_case("cosa", n=n, p=p) for n, p in ((60, 500), (100, 1000))]
     for design, recorded in RECORDED_RECOMBINE.items():
         row = run_case("spike_and_slab", design=design, draws=2)
         rows.append(row | {"peer": recorded, "peer_name": "R package recombine, recorded"})
