@@ -169,7 +169,8 @@ def fit_of_size(n, p, given, n_jobs=1, draws=1):
     """
     warm_up()
     model = MrSHC(**given, random_state=0, n_jobs=n_jobs)
-    clone(model).fit(make_wide_data(30, 600))  # compiles functions that only these parameters need
+    # Compiles functions that only these parameters need; the most features selected are 800.
+    clone(model).fit(make_wide_data(30, 1000))
     seconds, memory = [], {}
     for seed in range(draws):
         X = make_wide_data(n, p, seed)
