@@ -36,7 +36,11 @@ study: $(INSTALLED)
 	$(BIN)/mrshc study $(NAME) --out studies $(if $(DATA),--data $(DATA))
 	$(BIN)/python studies/publish.py $(NAME)
 
+# In under 20 minutes on two cores. R is measured where it is installed, with its package cluster;
+# benchmarks/mrshc.R says more.
 bench: $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
+	  --editable '.[bench]' || echo "The packages for comparison cannot be installed."
 	$(BIN)/python benchmarks/bench.py
 
 # make tutorial DATA=folder: renew the outputs and pictures of docs/guide/tutorial.md

@@ -1,8 +1,11 @@
 """Measure speed and memory, write benchmarks/results.json, and render it in docs/results.
 
-Run it with `make bench`. It takes about half an hour, most of which the plain twin needs.
-`bench.py --render` only renders the committed results; `bench.py NAME ...` measures some parts and
-keeps the others. A part is named as in results.json and in the marks of the pages.
+Run it with `make bench`. `bench.py --render` only renders the committed results, and
+`bench.py NAME ...` measures some parts and keeps the others. A part is named as in results.json and
+in the marks of the pages. Each part prints how long it took.
+
+Comparisons with other programs need those programs: Rscript with the package cluster, and the
+packages of the extra `bench`. Those that are missing are left out, and a sentence says so.
 """
 
 import json
@@ -11,8 +14,11 @@ import platform
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,9 +31,18 @@ from mrshc.study.tables import markdown_table
 from mrshc.utils.atomic_files import write_text
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent / "studies"))
+sys.path[:0] = [str(HERE), str(HERE.parent / "studies")]
 
-from publish import replace_section  # noqa: E402 - a script, not part of the package
+from growth import (  # noqa: E402 - scripts, not part of the package
+    GROWTH,
+    PAPER,
+    RECOMMENDED,
+    TERMS,
+    fit_model,
+    growth_exponent,
+    size_of,
+)
+from publish import replace_section  # noqa: E402
 
 RESULTS = HERE / "results.json"
 PAGE = HERE.parent / "docs" / "results" / "performance.md"
@@ -44,23 +59,24 @@ RECORDED_SPARCL = {(60, 500): 0.048, (320, 2000): 6.927}
 # another computer.
 RECORDED_RECOMBINE = {"I": 9.8, "II": 24.0}
 
-# Size of a fit, in which one quantity at a time is varied over the values below.
-BASE_SIZE = {"n": 100, "p": 2000, "q": 50, "max_rank": 5, "n_clusters": 3, "n_jobs": 1}
-GROWTH = {
-    "n": [50, 100, 200, 500, 1000, 2000, 4000, 5000],
-    "p": [500, 2000, 5000, 20_000, 50_000, 100_000, 200_000],
-    "q": [10, 20, 50, 100, 200, 400, 800],
-    "max_rank": [1, 2, 3, 5, 8, 10],
-}
+# Largest numbers of clusters that a gap test in R evaluates, and numbers of draws, by whether q is
+# known. Two clusters are sufficient for the decision; 8 is what a user of clusGap might choose.
+# With 11 candidates, R needs up to a minute for a fit.
+FITS_IN_R = {True: [(2, 2), (8, 1)], False: [(2, 1)]}
 # Other packages are measured on one core too; mrshc limits BLAS itself.
 ONE_BLAS_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1")
 # Keys of results.json: mrshc, and the package that it is compared with (pandas, scikit-learn).
 PEERS = ("mrshc", "peer")
+# Packages of the extra `bench`, and the cases that need them.
+PEER_PACKAGES = {
+    "seaborn": "peers.heat_map_in_seaborn",
+    "consensusclustering": "peers.consensus",
+}
 # Sizes of R's recorded times, and one for which the matrix of pairs does not fit into memory.
 SHC_SIZES = [(60, 500), (320, 2000), (1000, 20_000)]
 # Methods of the page "Which method?", as estimators with parameters, and sizes of the data.
 TIMED_METHODS = {
-    "MrSHC, association, Ward": ("MrSHC", {"selection": "association", "linkage": "ward"}),
+    "MrSHC, association, Ward": ("MrSHC", RECOMMENDED),
     "HMV 500, Ward": ("HighVarianceHC", {"n_features_to_select": 500, "linkage": "ward"}),
     "MrSHC": ("MrSHC", {}),
     "SHC": ("SHC", {}),
@@ -68,7 +84,9 @@ TIMED_METHODS = {
     "sparse K-means": ("SparseKMeans", {"n_clusters": 3}),
     "COSA": ("COSA", {}),
 }
-TIMED_SIZES = [(60, 500), (100, 5000), (200, 5000)]
+TIMED_SIZES = [(60, 500), (100, 1000), (200, 2000)]
+# Takes some two minutes.
+NOT_TIMED = ("SHC-SSL", 200, 2000)
 # Largest n * n * p for which the explicit matrix of pairs, of half as many cells, is made: 4 GB in
 # double precision.
 MAX_PAIR_CELLS = 1e9
@@ -77,14 +95,17 @@ MAX_PAIR_CELLS = 1e9
 def run_case(name, **arguments):
     """Run a function of cases.py in a process of its own and return its figures.
 
-    A new process has neither compiled functions nor memory of earlier cases.
+    A new process has neither compiled functions nor memory of earlier cases. Functions of another
+    module are named with it, as in "peers.consensus".
     """
     code = (
-        "import json, sys, cases\n"
-        "print(json.dumps(getattr(cases, sys.argv[1])(**json.loads(sys.argv[2]))))"
+        "import importlib, json, sys\n"
+        "case = getattr(importlib.import_module(sys.argv[1]), sys.argv[2])\n"
+        "print(json.dumps(case(**json.loads(sys.argv[3]))))"
     )
+    module, _, function = name.rpartition(".")
     done = subprocess.run(
-        [sys.executable, "-c", code, name, json.dumps(arguments)],
+        [sys.executable, "-c", code, module or "cases", function, json.dumps(arguments)],
         cwd=HERE,
         env=os.environ | ONE_BLAS_THREAD,
         stdout=subprocess.PIPE,
@@ -95,20 +116,37 @@ def run_case(name, **arguments):
     return json.loads(done.stdout)
 
 
+def has_r(*packages):
+    """Return whether Rscript and the packages of R are installed; if not, say so on stderr."""
+    if shutil.which("Rscript") is None:
+        sys.stderr.write("R is not installed, so it is not measured.\n")
+        return False
+    for package in packages:
+        code = f"quit(status = !requireNamespace('{package}', quietly = TRUE))"
+        if subprocess.run(["Rscript", "-e", code], check=False).returncode:
+            sys.stderr.write(f"The R package {package} is not installed: R is not measured.\n")
+            return False
+    return True
+
+
 def measure_end_to_end():
-    """Return the seconds of fits of the paper's simulations, and of the plain twin."""
-    rows = []
+    """Return the seconds of fits of the paper's simulations, of the plain twin, and of R."""
+    rows, in_r = [], has_r("cluster")
     for design in ("I", "II"):
         # Classical clustering of all features is the cheapest of the methods.
         hc = run_case("classical", design=design, draws=10)
         for known in (True, False):
-            one, two = (
-                run_case("end_to_end", design=design, known=known, n_jobs=jobs, draws=10)
-                for jobs in (1, 2)
-            )
+            case = {"design": design, "known": known}
+            one, two = (run_case("end_to_end", **case, n_jobs=jobs, draws=6) for jobs in (1, 2))
+            fits_in_r = [
+                run_case("peers.paper_in_r", **case, n_tested=n_tested, draws=draws)
+                for n_tested, draws in (FITS_IN_R[known] if in_r else ())
+            ]
             rows.append(
-                {"design": design, "known": known, "one": one, "two": two, "hc": hc}
-                | run_case("twin", design=design, known=known)
+                case
+                | {"one": one, "two": two, "hc": hc, "in_r": fits_in_r}
+                # With 11 candidates, the plain twin needs more than half a minute.
+                | (run_case("twin", **case) if known else {})
             )
     return rows
 
@@ -119,31 +157,30 @@ def measure_profile():
 
 
 def measure_growth():
-    """Return seconds and memory of fits of growing size, the median of three draws each."""
+    """Return seconds and memory of fits of growing size."""
+    return {
+        name: [measure_size(growth, size) for size in growth.sizes]
+        for name, growth in GROWTH.items()
+    }
+
+
+def measure_size(growth, size):
+    """Return seconds and memory of fits for one value of the quantity that is varied."""
+    shape, given = growth.fit_at(size)
     # A median, since the number of bounds that a search solves depends on the draw.
-    curves = {}
-    for quantity, sizes in GROWTH.items():
-        curves[quantity] = []
-        for size in sizes:
-            draws = [
-                run_case("fit_of_size", **(BASE_SIZE | {quantity: size, "seed": seed}))
-                for seed in range(3)
-            ]
-            median = sorted(draws, key=lambda draw: draw["seconds"])[1]
-            curves[quantity].append({"size": size} | median)
-    return curves
+    draws = 3 if shape["n"] * shape["p"] <= growth.three_draws else 1
+    return {"size": size} | run_case("fit_of_size", **shape, given=given, draws=draws)
 
 
 def measure_large():
     """Return seconds and memory of two large fits on two cores."""
     # Many features with every choice left to the method, and many samples.
-    common = {"max_rank": 5, "n_jobs": 2}
     return {
         "n = 100, p = 20,000, everything unknown": run_case(
-            "fit_of_size", n=100, p=20_000, q=None, n_clusters=None, **common
+            "fit_of_size", n=100, p=20_000, given={}, n_jobs=2
         ),
         "n = 4,000, p = 2,000, q and K known": run_case(
-            "fit_of_size", n=4000, p=2000, q=50, n_clusters=3, **common
+            "fit_of_size", n=4000, p=2000, given=PAPER, n_jobs=2
         ),
     }
 
@@ -160,20 +197,29 @@ def measure_shc():
 
 
 def measure_other_methods():
-    """Return the seconds of methods of other authors, ours and of plain implementations."""
+    """Return the seconds of methods of other authors, ours and of other implementations."""
     rows = []
-    if shutil.which("Rscript") is None:
-        sys.stderr.write("R is not installed, so sparse K-means is not compared with R.\n")
-    else:
+    if has_r():
         rows += [
             run_case("sparse_kmeans", n=n, p=p, in_r=in_r)
-            for n, p in ((60, 500), (100, 5000))
+            for n, p in ((60, 500), (100, 1000))
             for in_r in ("same starts", "few starts")
         ]
-    rows += [run_case("cosa", n=n, p=p) for n, p in ((60, 500), (200, 2000))]
+    rows += [run_case("cosa", n=n, p=p) for n, p in ((60, 500), (100, 1000))]
     for design, recorded in RECORDED_RECOMBINE.items():
-        row = run_case("spike_and_slab", design=design, draws=6)
+        row = run_case("spike_and_slab", design=design, draws=2)
         rows.append(row | {"peer": recorded, "peer_name": "R package recombine, recorded"})
+    return rows + measure_peers()
+
+
+def measure_peers():
+    """Return the seconds of Python packages for the same tasks, where they are installed."""
+    rows = [run_case("peers.variable_features_in_scipy", n=200, p=5000)]
+    for package, case in PEER_PACKAGES.items():
+        if find_spec(package) is None:
+            sys.stderr.write(f"{package} is not installed, so it is not measured.\n")
+        else:
+            rows.append(run_case(case, n=200, p=5000))
     return rows
 
 
@@ -184,19 +230,26 @@ def measure_methods():
         | run_case("one_fit", estimator=name, given=given, n=n, p=p)
         for label, (name, given) in TIMED_METHODS.items()
         for n, p in TIMED_SIZES
+        if (label, n, p) != NOT_TIMED
     ]
 
 
 def measure_early_stopping():
     """Return how often early stopping decides otherwise than all reference samples."""
-    return run_case("early_stopping", draws=12)
+    # No times are measured here, so two processes run at once.
+    with ThreadPoolExecutor(2) as pool:
+        halves = pool.map(lambda first: run_case("early_stopping", first=first, draws=5), (0, 5))
+    totals = dict.fromkeys(("searches", "nodes", "other_verdict", "drawn"), 0)
+    for counts in halves:
+        totals = {name: totals[name] + counts[name] for name in totals}
+    return totals
 
 
 def measure_convergence():
     """Return the effect of 20 and of 500 alternations on time, number of features and recall."""
     return [
         {"design": design, "max_iter": m}
-        | run_case("convergence", design=design, max_iter=m, draws=50)
+        | run_case("convergence", design=design, max_iter=m, draws=30)
         for design in ("I", "II")
         for m in (20, 500)
     ]
@@ -208,8 +261,8 @@ def measure_start_up():
 
 
 def measure_first_run():
-    """Return the seconds of first and later runs of the command line, five times each."""
-    return [run_case("first_run", seed=seed) for seed in range(5)]
+    """Return the seconds of first and later runs of the command line, three times each."""
+    return [run_case("first_run", seed=seed) for seed in range(3)]
 
 
 def measure_reading():
@@ -228,30 +281,30 @@ def measure_reading():
 
 def measure_imputation():
     """Return seconds and memory of imputation, for mrshc and for scikit-learn."""
-    size = {"n": 100, "p": 20_000, "share": 0.05}
-    return {name: run_case("imputation", **size, ours=name == "mrshc") for name in PEERS}
+    size = {"n": 100, "p": 10_000, "share": 0.05}
+    return size | {name: run_case("imputation", **size, ours=name == "mrshc") for name in PEERS}
 
 
 def measure_beyond():
     """Return the seconds of options that go beyond the paper."""
     figures = {
-        f"Simulation {design}": run_case("beyond", design=design, draws=5) for design in ("I", "II")
+        f"Simulation {design}": run_case("beyond", design=design, draws=2, repeats=2)
+        for design in ("I", "II")
     }
     if "MRSHC_DATA" in os.environ:
-        figures["lymphoma"] = run_case("beyond", design="lymphoma", draws=1)
+        figures["lymphoma"] = run_case("beyond", design="lymphoma", draws=1, repeats=2)
     return figures
 
 
 def measure_out_of_core():
     """Return seconds, memory and passes of searches in out-of-core data."""
-    largest = {"n": 200, "p": 1_000_000}
+    sizes = [{"n": 200, "p": p} for p in (10_000, 100_000, 1_000_000)]
+    # The storage backends are compared at a size that takes less than a minute.
+    compared = sizes[1]
     return {
-        "growth": [
-            largest | {"p": p} | run_case("out_of_core", n=200, p=p, storage="map")
-            for p in (10_000, 100_000, 1_000_000)
-        ],
-        "memory": largest | run_case("out_of_core", **largest, storage="memory"),
-        "cluster": largest | run_case("out_of_core", **largest, storage="cluster"),
+        "growth": [size | run_case("out_of_core", **size, storage="map") for size in sizes],
+        "memory": compared | run_case("out_of_core", **compared, storage="memory"),
+        "cluster": compared | run_case("out_of_core", **compared, storage="cluster"),
     }
 
 
@@ -309,28 +362,68 @@ def predict_seconds(unit, n, p, *, cores, machines=1, bandwidth=None):
 
 
 def show_end_to_end(rows):
-    """Return a table of end-to-end times, with those of R and of the plain twin."""
-    headings = ["", "1 core", "2 cores", "ratio", "R, recorded", "R / 2 cores"]
-    headings += ["plain twin / 1 core", "1 core / classical HC"]
+    """Return a table of end-to-end times with those of the plain twin, and one of those of R."""
+    headings = ["", "1 core", "2 cores", "ratio", "plain twin / 1 core", "1 core / classical HC"]
     cells = []
     for row in rows:
-        r = RECORDED_R[row["design"], row["known"]]
-        name = f"Simulation {row['design']}, {'q known' if row['known'] else '11 candidate q'}"
-        # A twin with another result would make the comparison of times meaningless.
-        same = "" if row["same_answer"] else " (another answer)"
+        twin = "not measured"
+        if "twin" in row:
+            # A twin with another result would make the comparison of times meaningless.
+            same = "" if row["same_answer"] else " (another answer)"
+            twin = f"{row['twin'] / row['ours']:.0f}{same}"
         cells.append(
             [
-                name,
+                name_simulation(row),
                 f"{row['one']:.3f} s",
                 f"{row['two']:.3f} s",
                 f"{row['one'] / row['two']:.2f}",
-                f"{r:g} s",
-                f"{r / row['two']:.0f}",
-                f"{row['twin'] / row['ours']:.0f}{same}",
+                twin,
                 f"{row['one'] / row['hc']:.0f}",
             ]
         )
-    return markdown_table(headings, cells)
+    return f"{markdown_table(headings, cells)}\n{show_r(rows)}"
+
+
+def name_simulation(row):
+    """Return the name of a design in a table."""
+    return f"Simulation {row['design']}, {'q known' if row['known'] else '11 candidate q'}"
+
+
+def show_r(rows):
+    """Return a table of times of R and of mrshc for the same draws in the same run."""
+    headings = ["R and mrshc on the same draws", "draws", "clusters tested", "R", "mrshc, 2 cores"]
+    headings += ["R / 1 core", "R / 2 cores", "CER between both", "features in common"]
+    headings += ["same result with other seeds", "R with PMA, recorded earlier"]
+    cells = []
+    for row in rows:
+        recorded = f"{RECORDED_R[row['design'], row['known']]:g} s"
+        cells += [[name_simulation(row), *show_fit_in_r(fit), recorded] for fit in row["in_r"]]
+        if not row["in_r"]:
+            # Recorded times are of another computer and program: no ratio is computed with them.
+            cells.append(
+                [
+                    *(name_simulation(row), "", "", "not measured", ""),
+                    *("not measured", "not measured", "", "", "", recorded),
+                ]
+            )
+    versions = {fit["versions"] for row in rows for fit in row["in_r"]}
+    sentence = f"\nMeasured with {'; '.join(sorted(versions))}.\n" if versions else ""
+    return markdown_table(headings, cells) + sentence
+
+
+def show_fit_in_r(fit):
+    """Return the cells of a table for fits in R and of mrshc."""
+    return [
+        str(fit["draws"]),
+        f"1 to {fit['n_tested']}",
+        f"{fit['r']:.1f} s",
+        f"{fit['two']:.3f} s",
+        f"{fit['r'] / fit['one']:.0f}",
+        f"{fit['r'] / fit['two']:.0f}",
+        f"{fit['cer']:.3f}",
+        f"{fit['features']:.0%}",
+        f"{fit['n_same']} of {fit['n_seeds']}",
+    ]
 
 
 def show_profile(shares):
@@ -343,45 +436,67 @@ def show_profile(shares):
     return markdown_table(["share of the time", *parts], rows)
 
 
-def growth_exponent(rows, low, high):
-    """Return the slope of log seconds on log size, for sizes from `low` to `high`."""
-    chosen = [(r["size"], r["seconds"]) for r in rows if low <= r["size"] <= high]
-    size, seconds = np.log(np.array(chosen)).T
-    return float(np.polyfit(size, seconds, 1)[0])
-
-
 def show_growth(curves):
-    """Return a table of growth rates, and write the picture of the curves."""
-    # Slopes are fitted to larger sizes, where constant costs no longer matter.
-    ranges = {"n": (500, 4000), "p": (20_000, 200_000), "q": (50, 800), "max_rank": (2, 10)}
-    names = {"n": "samples n", "p": "features p", "q": "selected q", "max_rank": "largest rank R"}
-    draw_growth(curves, names)
+    """Return tables of growth rates and of the cost model, and write the picture of the curves."""
+    draw_growth(curves)
+    models = {label: fit_model(terms, curves) for label, terms in TERMS.items()}
+    models = {label: model for label, model in models.items() if model is not None}
     rows = []
-    for quantity, curve in curves.items():
-        low, high = ranges[quantity]
+    for name, curve in curves.items():
+        growth = GROWTH[name]
+        model = next(m for m in models.values() if m.terms.given is growth.given)
+        predicted = [
+            {"size": r["size"], "seconds": model.predict_seconds(size_of(name, r["size"]))}
+            for r in curve
+        ]
+        low, high = growth.fitted
         # The whole range of sizes is shown, also where the slope is not fitted.
         first, last = curve[0], curve[-1]
         rows.append(
             [
-                names[quantity],
+                growth.label,
                 f"{first['size']:,} to {last['size']:,}",
                 f"{first['seconds']:.3f} s to {last['seconds']:.2f} s",
                 f"{growth_exponent(curve, low, high):.2f} (from {low:,} to {high:,})",
+                f"{growth_exponent(predicted, low, high):.2f}",
                 f"{first['multiple_of_x']:.1f} to {last['multiple_of_x']:.1f}",
             ]
         )
-    return markdown_table(["growing", "range", "seconds", "exponent", "memory / X"], rows)
+    headings = ["growing", "range", "seconds", "exponent", "of the cost model", "memory / X"]
+    return f"{markdown_table(headings, rows)}\n{show_costs(models)}"
 
 
-def draw_growth(curves, names):
+def show_costs(models):
+    """Return a table of the fitted cost models."""
+    cells = [
+        [
+            label,
+            " + ".join(f"{c:.1e} {name}".strip() for name, c in model.seconds.items()),
+            f"{model.seconds_error:.0%}",
+            " + ".join(f"{c:.2g} {name}" for name, c in model.memory.items()),
+            f"{model.memory_error:.0%}",
+        ]
+        for label, model in models.items()
+    ]
+    headings = ["cost model", "seconds on one core", "median error", "memory in addition to X"]
+    return markdown_table([*headings, "median error"], cells)
+
+
+def draw_growth(curves):
     """Write a picture of seconds against size, one panel for each quantity."""
+    panels = {}
+    for name, curve in curves.items():
+        panels.setdefault(GROWTH[name].quantity, []).append((GROWTH[name], curve))
     figure = Figure(figsize=(10, 3), layout="constrained")
     # One scale of seconds, so that the panels can be compared.
-    axes = figure.subplots(1, len(curves), sharey=True)
-    for axis, color, (quantity, curve) in zip(axes, PALETTE, curves.items(), strict=False):
-        sizes, seconds = ([row[key] for row in curve] for key in ("size", "seconds"))
-        axis.loglog(sizes, seconds, "o-", color=color, markersize=4)
-        axis.set_title(names[quantity], fontsize=10)
+    axes = figure.subplots(1, len(panels), sharey=True)
+    for axis, color, drawn in zip(axes, PALETTE, panels.values(), strict=False):
+        for growth, curve in drawn:
+            sizes, seconds = ([row[key] for row in curve] for key in ("size", "seconds"))
+            # The recommended settings are dashed, those of the paper solid.
+            style = "o-" if growth.given is PAPER else "s--"
+            axis.loglog(sizes, seconds, style, color=color, markersize=4)
+        axis.set_title(drawn[0][0].label, fontsize=10)
         axis.grid(visible=True, which="major", color="#dddddd", linewidth=0.6)
         axis.spines[["top", "right"]].set_visible(False)
     axes[0].set_ylabel("seconds of a fit, one core")
@@ -426,8 +541,9 @@ def show_other_methods(rows):
     for row in rows:
         size = f"{row['method']}, n = {row['n']}, p = {row['p']:,}"
         ours, peer = row["ours"], row["peer"]
+        # Two digits, also where another program is faster.
         cells.append(
-            [size, f"{ours:.2f} s", row["peer_name"], f"{peer:.2f} s", f"{peer / ours:.0f}"]
+            [size, f"{ours:.2f} s", row["peer_name"], f"{peer:.2f} s", f"{peer / ours:.2g}"]
         )
     headings = ["method, on one core", "ours", "compared with", "its time", "its time / ours"]
     return markdown_table(headings, cells)
@@ -435,21 +551,29 @@ def show_other_methods(rows):
 
 def show_methods(rows):
     """Return a table with a row for each method and a column for each size."""
-    by_label = {}
-    for row in rows:
-        by_label.setdefault(row["label"], []).append(
-            f"{row['seconds']:.2f} s, {row['peak_mb']:.0f} MB"
-        )
-    headings = ["method"] + [f"n = {n}, p = {p:,}" for n, p in TIMED_SIZES]
-    return markdown_table(headings, [[label, *cells] for label, cells in by_label.items()])
+    cells = {
+        (row["label"], row["n"], row["p"]): f"{row['seconds']:.2f} s, {row['peak_mb']:.0f} MB"
+        for row in rows
+    }
+    labels = dict.fromkeys(row["label"] for row in rows)
+    sizes = dict.fromkeys((row["n"], row["p"]) for row in rows)
+    headings = ["method"] + [f"n = {n}, p = {p:,}" for n, p in sizes]
+    return markdown_table(
+        headings,
+        [
+            [label, *(cells.get((label, *size), "not measured") for size in sizes)]
+            for label in labels
+        ],
+    )
 
 
 def show_early_stopping(counts):
     """Return a sentence on how often early stopping decides otherwise."""
     nodes = counts["nodes"]
     return (
-        f"{nodes:,} nodes of 96 searches: {counts['other_verdict']} verdicts differ from those of "
-        f"all 50 reference samples; {counts['drawn'] / nodes:.1f} samples are drawn on average.\n"
+        f"{nodes:,} nodes of {counts['searches']} searches: {counts['other_verdict']} verdicts "
+        f"differ from those of all 50 reference samples; {counts['drawn'] / nodes:.1f} samples are "
+        "drawn on average.\n"
     )
 
 
@@ -465,7 +589,7 @@ def show_convergence(rows):
         ]
         for row in rows
     ]
-    headings = ["q = 50 known, 50 draws", "alternations at most", "time", "searches that hit q"]
+    headings = ["q = 50 known", "alternations at most", "time", "searches that hit q"]
     return markdown_table([*headings, "recall"], cells)
 
 
@@ -514,8 +638,8 @@ def show_imputation(rows):
     ratio = f"{theirs['seconds'] / ours['seconds']:.0f} times"
     cells = [f"{ours['seconds']:.1f} s", f"{ours['peak_mb']:.0f} MB"]
     cells += [f"{theirs['seconds']:.1f} s", f"{theirs['peak_mb']:.0f} MB", ratio]
-    headings = ["n = 100, p = 20,000, 5 % missing", "peak", "KNNImputer", "peak", "faster"]
-    return markdown_table(headings, [cells])
+    size = f"n = {rows['n']}, p = {rows['p']:,}, {rows['share']:.0%} missing".replace("%", " %")
+    return markdown_table([size, "peak", "KNNImputer", "peak", "faster"], [cells])
 
 
 def show_beyond(seconds):
@@ -531,7 +655,7 @@ def show_beyond(seconds):
 def show_out_of_core(figures):
     """Return a table of searches in out-of-core data."""
     growth = figures["growth"]
-    largest = growth[-1]
+    answers = {row["p"]: row["answer"] for row in growth}
     cells = [
         [
             f"memory map, p = {row['p']:,}",
@@ -545,7 +669,7 @@ def show_out_of_core(figures):
     for name, storage in (("memory", "in memory"), ("cluster", "dask, 2 workers, one killed")):
         row = figures[name]
         # In capitals: a different result would be a bug, which nobody must overlook.
-        same = "the same" if row["answer"] == largest["answer"] else "ANOTHER"
+        same = "the same" if row["answer"] == answers[row["p"]] else "ANOTHER"
         cells.append(
             [
                 f"{storage}, p = {row['p']:,}",
@@ -671,12 +795,26 @@ def main(names):
     """Measure the named parts, all by default, and render the results."""
     # Parts that are not measured now keep their earlier results.
     results = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+    begun = time.perf_counter()
     for name, part in PARTS.items() if names != ["--render"] else ():
         if not names or name in names:
-            results[name] = {"figures": part.measure()} | describe_environment()
+            results[name] = {"figures": measure_part(name, part)} | describe_environment()
             # After each part: a long measurement that fails must not lose the others.
             write_text(RESULTS, json.dumps(results, indent=2) + "\n")
+            sys.stderr.write(f"{time.perf_counter() - begun:.0f} s since the start.\n")
     render(results)
+
+
+def measure_part(name, part):
+    """Return the figures of a part, and say how long it took."""
+    begun, before = time.perf_counter(), os.times()
+    figures = part.measure()
+    after = os.times()
+    # On a computer with other work, a part takes longer than its processor time.
+    cpu = sum(after[:4]) - sum(before[:4])
+    seconds = time.perf_counter() - begun
+    sys.stderr.write(f"{name} took {seconds:.0f} s, and {cpu:.0f} s of processor time.\n")
+    return figures
 
 
 if __name__ == "__main__":

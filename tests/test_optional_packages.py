@@ -113,7 +113,7 @@ def test_an_extra_installs_what_the_extras_that_it_includes_install():
 
 def test_all_is_everything_but_gpu_and_tools_of_developers():
     extras = set(project_table()["optional-dependencies"])
-    for_users = extras - {"all", "gpu", "test", "dev", "docs", "mutation"}
+    for_users = extras - {"all", "gpu", "test", "dev", "docs", "mutation", "bench"}
     assert names_of("all") == names_of(*for_users)
     assert "torch" not in names_of("all")
 
