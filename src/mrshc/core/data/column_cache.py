@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrshc.core.array_types import Index, Mask
+from mrshc.core.kernels.transposition import take_rows_transposed
 
 
 class ColumnCache:
@@ -38,6 +39,10 @@ class ColumnCache:
         """Mask of shape (p,), for p features, that is True for columns that are stored."""
         return self._position >= 0
 
+    def contains(self, indices: Index) -> Mask:
+        """Return whether each of the columns at `indices` is stored."""
+        return self._position[indices] >= 0
+
     def add(self, indices: Index, columns: NDArray[Any]) -> None:
         """Store m columns, given as an array of shape (n, m) for n samples.
 
@@ -57,8 +62,8 @@ class ColumnCache:
         self._n_stored += n_added
 
     def take(self, indices: Index) -> NDArray[Any]:
-        """Return the m columns at `indices` as the rows of an array of shape (m, n), for n samples.
+        """Return the m columns at `indices` as an array of shape (n, m), for n samples.
 
-        All of these columns must be stored.
+        All of these columns must be stored. The array is stored row by row.
         """
-        return self._columns.take(self._position[indices], axis=0)
+        return take_rows_transposed(self._columns, self._position[indices])

@@ -105,13 +105,14 @@ class DeviceMatrix(DataMatrix):
             device_indices = self._xp.asarray(
                 np.asarray(indices, dtype=np.int64), device=compat.device(self._array)
             )
-            selected = self._to_float(self._xp.take(self._array, device_indices, axis=1))
+            # Rows of the transposed array are taken, so that each column is contiguous in memory.
+            selected = self._to_float(self._xp.take(self._array.T, device_indices, axis=0))
             # torch and CuPy copy from a device to main memory only if requested explicitly.
             if compat.is_torch_array(selected):
                 selected = selected.cpu()
             elif compat.is_cupy_array(selected):
                 selected = selected.get()
-            return np.asarray(selected)
+            return np.asarray(selected).T
 
     def _to_float(self, block: Any) -> Any:
         return self._xp.astype(block, getattr(self._xp, self.dtype.name), copy=False)

@@ -233,6 +233,8 @@ def check_certificates(
         holds = bool(products.max(initial=0.0) <= 1.0)
         working_set = np.union1d(certificates[i].working_set, columns[largest])
         outcomes[i] = CheckOutcome(working_set, holds)
+        if matrix.is_on_device:
+            matrix.store_from_data(working_set)
     return outcomes
 
 
@@ -241,10 +243,12 @@ def _find_violations(matrix: CentredBlocks, certificates: Sequence[Certificate])
     batch = CertificateBatch.from_certificates(certificates, unit=matrix.rms_column_norm)
     if not matrix.is_on_device:
         batch.grouped  # noqa: B018 - compute the groups once here, not in every worker
-    check = partial(_check_block, centring=matrix.centring, is_stored=matrix.is_stored, batch=batch)
+    # Columns are stored while their block is in memory, which saves another pass over the data. A
+    # device contains all columns, so those that are needed can be copied later.
+    is_stored = None if matrix.is_on_device else matrix.is_stored
+    check = partial(_check_block, centring=matrix.centring, is_stored=is_stored, batch=batch)
     violations_of_blocks = list[Violations]()
     for violations, indices, columns in matrix.map_blocks(check):
-        # Columns are stored while their block is in memory, which saves another pass over the data.
         matrix.store(indices, columns)
         violations_of_blocks.append(violations)
     parts = zip(*violations_of_blocks, strict=True)
@@ -252,7 +256,13 @@ def _find_violations(matrix: CentredBlocks, certificates: Sequence[Certificate])
 
 
 def _check_block(
-    block: Any, start: int, xp: Any, *, centring: Centring, is_stored: Mask, batch: CertificateBatch
+    block: Any,
+    start: int,
+    xp: Any,
+    *,
+    centring: Centring,
+    is_stored: Mask | None,
+    batch: CertificateBatch,
 ) -> tuple[Violations, Index, NDArray[Any]]:
     """Return the columns of one block that violate or nearly violate a certificate of a batch.
 
@@ -261,7 +271,8 @@ def _check_block(
     violations : Violations
         The pairs of a certificate and a column that violates or nearly violates it.
     indices : ndarray of shape (m,)
-        Indices of the columns in `violations` that are not yet stored in memory.
+        Indices of the columns in `violations` that are not yet stored in memory. There are none if
+        `is_stored` is None.
     columns : ndarray of shape (n_samples, m)
         The columns at `indices`, before centring.
     """
@@ -270,6 +281,8 @@ def _check_block(
     if centring.fill is not None:
         missing_norms = xp.sqrt(xp.sum(xp.astype(xp.isnan(block), xp.float64), axis=0))
     violations = batch.check(centred, missing_norms, start, xp)
-    new = np.unique(violations.columns)
-    new = new[~is_stored[new]]
+    new = np.empty(0, np.intp)
+    if is_stored is not None:
+        new = np.unique(violations.columns)
+        new = new[~is_stored[new]]
     return violations, new, take_columns(block, new - start, xp)
