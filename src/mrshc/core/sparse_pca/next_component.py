@@ -22,8 +22,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import cast
 
 import numpy as np
+from scipy.sparse.linalg import ArpackError, eigsh
 
 from mrshc.core.array_types import Float, Index
 from mrshc.core.data.centred_array import CentredArray
@@ -36,6 +38,11 @@ from mrshc.core.kernels.alternation import (
 from mrshc.core.kernels.products import low_rank_cells
 from mrshc.core.kernels.residual import CellCorrections, Residual
 from mrshc.core.kernels.screening import Trace
+from mrshc.core.parallel import MANY_SAMPLES
+
+# Number of Lanczos vectors between restarts. The eigenvalues of noise are close to each other, so
+# that few vectors would need many restarts. The number affects only the computation time.
+_N_LANCZOS_VECTORS = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -176,11 +183,33 @@ def starts_from_images(vectors: Float, images: Float) -> AlternationStarts:
 def leading_eigenvectors(gram: Float, count: int) -> Float:
     """Return the eigenvectors that belong to the `count` largest eigenvalues of a symmetric matrix.
 
-    The eigenvectors are the rows of the result, in decreasing order of their eigenvalues.
+    The eigenvectors are the rows of the result, in decreasing order of their eigenvalues. For many
+    samples, only these eigenvectors are computed, by the Lanczos method; the result differs from
+    that of a complete decomposition by rounding errors.
     """
-    # `eigh` returns eigenvalues in increasing order.
-    _, vectors = np.linalg.eigh(gram)
+    n = len(gram)
+    if n < MANY_SAMPLES or (vectors := _lanczos_eigenvectors(gram, count)) is None:
+        _, vectors = np.linalg.eigh(gram)
+    # Both functions return eigenvalues in increasing order.
     return np.ascontiguousarray(vectors[:, ::-1][:, :count].T)
+
+
+def _lanczos_eigenvectors(gram: Float, count: int) -> Float | None:
+    """Return the leading eigenvectors in columns, in increasing order of their eigenvalues.
+
+    The result is None if the method does not converge, or if it breaks down because the matrix is
+    zero.
+    """
+    n = len(gram)
+    # A fixed start vector makes the result reproducible. Its entries differ, so that it is not
+    # orthogonal to the eigenvectors of symmetric designs, such as two clusters of equal size.
+    start = np.random.default_rng(0).standard_normal(n)
+    try:
+        # A tolerance of zero means machine precision.
+        _, vectors = eigsh(gram, count, which="LA", v0=start, ncv=_N_LANCZOS_VECTORS, tol=0.0)
+    except ArpackError:
+        return None
+    return cast(Float, vectors)
 
 
 def next_component(
