@@ -30,11 +30,13 @@ from mrshc.core.kernels.screening import (
     Trace,
     empty_screen,
     has_bounds,
+    screen_from_basis,
     screen_from_slopes,
     screen_from_trace,
     screened_slopes,
     write_trace,
 )
+from mrshc.core.kernels.slope_basis import add_to_basis
 from mrshc.core.kernels.sparse_direction import (
     find_active_depth,
     largest_slope,
@@ -151,9 +153,15 @@ def alternate(
         u = np.empty(n)
         _write_quotients(image, norm, u)
         # Try the cheapest computation first: use the screen of the previous iterations. If that
-        # screen is not valid at u, use a screen made from the trace. If that screen is not valid
-        # either, use all columns.
+        # screen is not valid at u, use a screen made from the basis (for many samples) or from the
+        # bounds of the trace. If that screen is not valid either, use all columns.
         slopes = screened_slopes(residual.scores, screen, u, settings.l1_bound, depth)
+        if slopes.active_depth < 0.0 and trace.basis.count[0] > 0:
+            move = euclidean_distance(u, old_u) if t > 0 else 0.0
+            screen = screen_from_basis(
+                residual, norms, trace.basis, u, move, settings.l1_bound, depth
+            )
+            slopes = screened_slopes(residual.scores, screen, u, settings.l1_bound, depth)
         if slopes.active_depth < 0.0 and has_bounds(trace, t):
             screen = screen_from_trace(residual, norms, trace, t, u)
             slopes = screened_slopes(residual.scores, screen, u, settings.l1_bound, depth)
@@ -221,6 +229,7 @@ def _compute_all_slopes(
     # can be used in later runs even if the earlier components are different.
     if t < trace.units.size:
         write_trace(trace, t, u, slopes)
+    add_to_basis(trace.basis, u, slopes)
     deflate_slopes(residual.scores, residual.loadings, residual.corrections, slopes, u)
     largest = largest_slope(slopes)
     if largest == 0.0:

@@ -21,6 +21,7 @@ from mrshc.core.array_types import Float, Index
 from mrshc.core.kernels.jit import jit
 from mrshc.core.kernels.products import multiply_transposed_rows
 from mrshc.core.kernels.residual import CellCorrections, Residual, deflate_slopes
+from mrshc.core.kernels.slope_basis import SlopeBasis, combine_slopes
 from mrshc.core.kernels.sparse_direction import find_active_depth, largest_slope
 from mrshc.core.kernels.vectors import copy_into, euclidean_distance, take
 
@@ -35,6 +36,10 @@ _THRESHOLD_MARGIN = 0.05
 # the columns would take more time than it saves. The limit also ensures that a screen takes at most
 # an eighth of the memory of X.
 _MAX_FRACTION = 0.125
+
+# A screen that is made from a basis is valid within a radius only if it contains at most this
+# fraction of the columns. Otherwise it is made for one u, and copying its columns takes less time.
+_MAX_FRACTION_WITHIN_RADIUS = 1 / 32
 
 # Upper bounds of slopes are stored as bytes, in units of 1/254 of the largest slope. Rounding up
 # turns the largest slope into at most 255, the largest value of a byte.
@@ -89,6 +94,7 @@ class Trace(NamedTuple):
     quantised_bounds: NDArray[np.uint8]  # (T, p), bounds in multiples of `units`
     units: Float  # (T,), unit of the bounds of each iteration
     thresholds: Float  # (T,), soft thresholds; negative if the bounds were not computed
+    basis: SlopeBasis  # exact slopes at some vectors u of all iterations; used for many samples
 
 
 @jit()
@@ -273,6 +279,58 @@ def screen_from_trace(
     return _pack_screen(
         residual, columns[:count].copy(), trace.scores[t].copy(), radius, slope_bound
     )
+
+
+@jit()
+def screen_from_basis(
+    residual: Residual,
+    norms: ColumnNorms,
+    basis: SlopeBasis,
+    u: Float,
+    last_move: float,
+    l1_bound: float,
+    previous_depth: float,
+) -> Screen:
+    """Return a screen that is valid at u, made from the slopes at other vectors.
+
+    If a screen would contain so many columns that it would not save time, an empty screen is
+    returned.
+
+    Parameters
+    ----------
+    residual : Residual
+        The residual whose columns are screened.
+    norms : ColumnNorms
+        Norms of the columns of the centred data; the norms of corrections are not used, since the
+        corrections are taken into account exactly.
+    basis : SlopeBasis
+        Vectors with known slopes, at least one.
+    u : array of shape (n,)
+        The current scores, which become the anchor of the screen.
+    last_move : float
+        Norm of the last change of u, from which the radius of the screen is derived.
+    l1_bound, previous_depth : float
+        Arguments of :func:`~mrshc.core.kernels.sparse_direction.find_active_depth`, by which the
+        soft threshold is estimated.
+    """
+    slopes = np.empty(norms.data.size)
+    error = combine_slopes(basis, u, slopes)
+    deflate_slopes(residual.scores, residual.loadings, residual.corrections, slopes, u)
+    largest = largest_slope(slopes)
+    if largest == 0.0:
+        return empty_screen(residual.X)
+    threshold = largest - find_active_depth(slopes, largest, l1_bound, previous_depth, largest)
+    slope_bound = (1.0 - _THRESHOLD_MARGIN) * threshold
+    radius = _RADIUS_FACTOR * last_move
+    # The error applies to the data. The norms of residual columns, by which a change of u is
+    # multiplied, include the loadings and corrections.
+    columns = _candidate_columns(slopes, norms, residual.loadings, error + radius, slope_bound)
+    if columns.size > _MAX_FRACTION_WITHIN_RADIUS * slopes.size:
+        radius = 0.0
+        columns = _candidate_columns(slopes, norms, residual.loadings, error, slope_bound)
+    if columns.size > _MAX_FRACTION * slopes.size:
+        return empty_screen(residual.X)
+    return _pack_screen(residual, columns, u, radius, slope_bound)
 
 
 @jit()

@@ -38,11 +38,17 @@ from mrshc.core.kernels.alternation import (
 from mrshc.core.kernels.products import low_rank_cells
 from mrshc.core.kernels.residual import CellCorrections, Residual
 from mrshc.core.kernels.screening import Trace
+from mrshc.core.kernels.slope_basis import SlopeBasis
 from mrshc.core.parallel import MANY_SAMPLES
 
 # Number of Lanczos vectors between restarts. The eigenvalues of noise are close to each other, so
 # that few vectors would need many restarts. The number affects only the computation time.
 _N_LANCZOS_VECTORS = 60
+
+# Largest number of vectors u at which the slopes of all columns are stored, for many samples. With
+# 2,000 samples, fewer than 50 vectors were sufficient for all L1 bounds of a search. The number
+# affects only the computation time.
+_N_BASIS_VECTORS = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -290,11 +296,19 @@ def next_component(
 def empty_trace(matrix: CentredArray, n_iter: int) -> Trace:
     """Return an empty trace, which can record the first `n_iter` iterations of a component."""
     n, p = matrix.shape
+    n_vectors = _N_BASIS_VECTORS if n_iter and n >= MANY_SAMPLES else 0
     return Trace(
         np.empty((n_iter, n)),
         np.empty((n_iter, p), np.uint8),
         np.empty(n_iter),
         np.full(n_iter, -1.0),  # a negative value marks an iteration that is not yet recorded
+        SlopeBasis(
+            np.empty((n_vectors, n)),
+            np.empty((n_vectors, p)),
+            np.empty((n_vectors, n)),
+            np.empty((n_vectors, n_vectors)),
+            np.zeros(1, np.intp),
+        ),
     )
 
 
