@@ -273,6 +273,8 @@ def _run_search(
         max_features=plan.targets[-1],
         limits=AlternationLimits(max_iter=plan.max_iter, tol=plan.tol),
     )
+    if not plan.rule.uses_gram:
+        matrix.release_gram()
     sets = _search_feature_sets(path, plan, n_jobs=n_jobs, steps=steps, memory=memory)
     refined = dict[tuple[int, int], RefinementResult]()
     if plan.rule.refines_candidates:

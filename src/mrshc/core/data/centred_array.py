@@ -206,6 +206,10 @@ class CentredArray(CentredMatrix):
         blocks = column_blocks(*self.shape)
         return sum_grams((self._centred_columns(block) for block in blocks), self.shape[0])
 
+    def release_gram(self) -> None:
+        """Release the memory of the Gram matrix, which is computed again if it is used later."""
+        self.__dict__.pop("gram", None)  # where `cached_property` stores the matrix
+
     def _centred_columns(self, indices: slice | Index) -> Float:
         # The offsets are float64, so they are subtracted in double precision even if the values are
         # float32.

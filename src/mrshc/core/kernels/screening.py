@@ -286,6 +286,7 @@ def screen_from_basis(
     residual: Residual,
     norms: ColumnNorms,
     basis: SlopeBasis,
+    previous: Screen,
     u: Float,
     last_move: float,
     l1_bound: float,
@@ -305,6 +306,8 @@ def screen_from_basis(
         corrections are taken into account exactly.
     basis : SlopeBasis
         Vectors with known slopes, at least one.
+    previous : Screen
+        The screen of the previous iteration, from which columns are copied if it contains them.
     u : array of shape (n,)
         The current scores, which become the anchor of the screen.
     last_move : float
@@ -330,7 +333,31 @@ def screen_from_basis(
         columns = _candidate_columns(slopes, norms, residual.loadings, error, slope_bound)
     if columns.size > _MAX_FRACTION * slopes.size:
         return empty_screen(residual.X)
-    return _pack_screen(residual, columns, u, radius, slope_bound)
+    if residual.by_columns or previous.columns.size == 0:
+        return _pack_screen(residual, columns, u, radius, slope_bound)
+    packed = _repack_columns(residual.X, previous, columns)
+    return _complete_screen(residual, columns, packed, u, radius, slope_bound)
+
+
+@jit()
+def _repack_columns(X: NDArray[Any], previous: Screen, columns: Index) -> NDArray[Any]:
+    """Return copies of columns of data that are stored row by row.
+
+    Columns that are in the previous screen are copied from there, since its rows are shorter: the
+    entries of a row of X are far apart in memory.
+    """
+    positions, k = np.empty(columns.size, np.intp), 0
+    for m in range(columns.size):
+        while k < previous.columns.size and previous.columns[k] < columns[m]:
+            k += 1
+        is_packed = k < previous.columns.size and previous.columns[k] == columns[m]
+        positions[m] = k if is_packed else -1
+    out = np.empty((X.shape[0], columns.size), X.dtype)
+    for i in range(X.shape[0]):
+        row, old, packed = X[i], previous.packed[i], out[i]
+        for m in range(columns.size):
+            packed[m] = row[columns[m]] if positions[m] < 0 else old[positions[m]]
+    return out
 
 
 @jit()
@@ -376,6 +403,19 @@ def _pack_screen(
     `slope_bound` become fields of the screen.
     """
     packed = _pack_columns(residual.X, residual.by_columns, columns)
+    return _complete_screen(residual, columns, packed, anchor, radius, slope_bound)
+
+
+@jit()
+def _complete_screen(
+    residual: Residual,
+    columns: Index,
+    packed: NDArray[Any],
+    anchor: Float,
+    radius: float,
+    slope_bound: float,
+) -> Screen:
+    """Return a screen with the given copies of columns; see `_pack_screen`."""
     loadings = _take_columns(residual.loadings, columns)
     offsets = take(residual.offsets, columns)
     corrections = _select_corrections(residual.corrections, columns, residual.offsets.size)

@@ -28,7 +28,7 @@ _ROUNDING = 1e-10
 
 
 class SlopeBasis(NamedTuple):
-    """Vectors u at which the slopes of all columns are known; the first `count[0]` rows are used.
+    """Vectors u at which the slopes of all columns are known; the first `n_used[0]` rows are used.
 
     The basis is not used if it has no rows.
     """
@@ -37,7 +37,7 @@ class SlopeBasis(NamedTuple):
     slopes: Float  # (m, p), X'u of each vector u
     orthonormal: Float  # (m, n), the vectors after orthonormalisation
     coefficients: Float  # (m, m), row i: the coefficients of vector i in the orthonormal vectors
-    count: Index  # (1,), number of vectors
+    n_used: Index  # (1,), number of vectors
 
 
 @jit()
@@ -46,7 +46,7 @@ def add_to_basis(basis: SlopeBasis, u: Float, slopes: Float) -> None:
 
     The vector is not added if the basis is full or if u is nearly in its span.
     """
-    count = basis.count[0]
+    count = basis.n_used[0]
     if count == basis.vectors.shape[0]:
         return
     rest, projections = u.copy(), basis.coefficients[count]
@@ -65,7 +65,7 @@ def add_to_basis(basis: SlopeBasis, u: Float, slopes: Float) -> None:
         basis.orthonormal[count, i] = rest[i] / distance
     copy_into(basis.vectors[count], u)
     copy_into(basis.slopes[count], slopes)
-    basis.count[0] = count + 1
+    basis.n_used[0] = count + 1
 
 
 @jit()
@@ -74,7 +74,7 @@ def combine_slopes(basis: SlopeBasis, u: Float, slopes: Float) -> float:
 
     The error of the slope of a column is at most the returned value times the norm of the column.
     """
-    count = basis.count[0]
+    count = basis.n_used[0]
     rest, weights, total = u.copy(), np.empty(count), 0.0
     for k in range(count):
         weights[k] = dot(basis.orthonormal[k], u)

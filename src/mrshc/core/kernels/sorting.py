@@ -88,9 +88,9 @@ def _order_by_leading_digits(keys: NDArray[np.uint64]) -> Index:
             starts[digit] = total
             total += count
         for i in range(n):
-            digit = np.intp((keys[order[i]] >> np.uint64(shift)) & mask)
-            other[starts[digit]] = order[i]
-            starts[digit] += 1
+            leading = np.intp((keys[order[i]] >> np.uint64(shift)) & mask)
+            other[starts[leading]] = order[i]
+            starts[leading] += 1
         order, other = other, order
     return order
 

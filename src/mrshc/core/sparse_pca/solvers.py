@@ -69,6 +69,10 @@ class ComponentSolver(ABC):
         This method may be called from several threads at the same time.
         """
 
+    @abstractmethod
+    def discard_traces(self) -> None:
+        """Release memory that only makes further computations faster."""
+
 
 class FullSolver(ComponentSolver):
     """Solver that computes sparse components from all columns of a matrix in memory.
@@ -114,6 +118,11 @@ class FullSolver(ComponentSolver):
         finally:
             idle.append(trace)
         return Solution(component, None)
+
+    def discard_traces(self) -> None:
+        """Release the memory of the traces, which is needed for trees after a search."""
+        for idle in self._idle_traces:
+            idle.clear()
 
 
 class WorkingSetSolver(ComponentSolver):
@@ -167,6 +176,9 @@ class WorkingSetSolver(ComponentSolver):
             max_violations=int(l1_bound**2) + EXTRA_COLUMNS,
         )
         return Solution(replace(component, indices=columns[component.indices]), certificate)
+
+    def discard_traces(self) -> None:
+        """Do nothing, since components on working sets are computed without traces."""
 
     def _restrict_starts(
         self, matrix: CentredArray, columns: Index, change: float
