@@ -14,7 +14,7 @@ import plain_twin
 from mrshc.core import search as search_module
 from mrshc.core.data import centred_array
 from mrshc.core.data.centred_array import centre_array
-from mrshc.core.inference import refinement
+from mrshc.core.inference import refinement as refinement_module
 from mrshc.core.inference.refinement import RefinementSettings, refine_feature_sets
 from mrshc.core.search import SearchPlan, search
 from mrshc.core.selection import candidates
@@ -672,7 +672,7 @@ USES_OF_MANY_SAMPLES = (
     centred_array,
     gap_statistic,
     next_component,
-    refinement,
+    refinement_module,
     search_module,
     tree,
 )

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mrshc.core.kernels.slope_basis import SlopeBasis, add_to_basis, combine_slopes
+from mrshc.core.kernels.slope_basis import SlopeBasis, add_to_basis, combine_slopes, has_vectors
 
 
 def unit(vector):
@@ -40,4 +40,10 @@ def test_vectors_in_the_span_and_vectors_beyond_the_capacity_are_not_added():
     basis = basis_of(X, [first, -first, unit(first + second), second, third], capacity=2)
     assert basis.n_used[0] == 2
     np.testing.assert_array_equal(basis.vectors, [first, unit(first + second)])
-    assert basis_of(X, [first], capacity=0).n_used[0] == 0
+    assert has_vectors(basis)
+    assert not has_vectors(basis_of(X, [first], capacity=0))
+
+
+def test_functions_accept_that_there_is_no_basis():
+    add_to_basis(None, np.ones(3), np.ones(5))
+    assert not has_vectors(None)

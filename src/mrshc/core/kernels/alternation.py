@@ -36,7 +36,7 @@ from mrshc.core.kernels.screening import (
     screened_slopes,
     write_trace,
 )
-from mrshc.core.kernels.slope_basis import add_to_basis
+from mrshc.core.kernels.slope_basis import add_to_basis, has_vectors
 from mrshc.core.kernels.sparse_direction import (
     find_active_depth,
     largest_slope,
@@ -156,7 +156,7 @@ def alternate(
         # screen is not valid at u, use a screen made from the basis (for many samples) or from the
         # bounds of the trace. If that screen is not valid either, use all columns.
         slopes = screened_slopes(residual.scores, screen, u, settings.l1_bound, depth)
-        if slopes.active_depth < 0.0 and trace.basis.n_used[0] > 0:
+        if slopes.active_depth < 0.0 and has_vectors(trace.basis):
             move = euclidean_distance(u, old_u) if t > 0 else 0.0
             screen = screen_from_basis(
                 residual, norms, trace.basis, screen, u, move, settings.l1_bound, depth

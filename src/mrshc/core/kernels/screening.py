@@ -94,7 +94,8 @@ class Trace(NamedTuple):
     quantised_bounds: NDArray[np.uint8]  # (T, p), bounds in multiples of `units`
     units: Float  # (T,), unit of the bounds of each iteration
     thresholds: Float  # (T,), soft thresholds; negative if the bounds were not computed
-    basis: SlopeBasis  # exact slopes at some vectors u of all iterations; used for many samples
+    # exact slopes at some vectors u of all iterations, for many samples; None for few
+    basis: SlopeBasis | None
 
 
 @jit()
@@ -285,7 +286,7 @@ def screen_from_trace(
 def screen_from_basis(
     residual: Residual,
     norms: ColumnNorms,
-    basis: SlopeBasis,
+    basis: SlopeBasis | None,
     previous: Screen,
     u: Float,
     last_move: float,
@@ -304,8 +305,8 @@ def screen_from_basis(
     norms : ColumnNorms
         Norms of the columns of the centred data; the norms of corrections are not used, since the
         corrections are taken into account exactly.
-    basis : SlopeBasis
-        Vectors with known slopes, at least one.
+    basis : SlopeBasis or None
+        Vectors with known slopes, at least one; the screen is empty if it is None.
     previous : Screen
         The screen of the previous iteration, from which columns are copied if it contains them.
     u : array of shape (n,)
@@ -316,6 +317,8 @@ def screen_from_basis(
         Arguments of :func:`~mrshc.core.kernels.sparse_direction.find_active_depth`, by which the
         soft threshold is estimated.
     """
+    if basis is None:
+        return empty_screen(residual.X)
     slopes = np.empty(norms.data.size)
     error = combine_slopes(basis, u, slopes)
     deflate_slopes(residual.scores, residual.loadings, residual.corrections, slopes, u)

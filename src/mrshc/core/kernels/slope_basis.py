@@ -30,7 +30,8 @@ _ROUNDING = 1e-10
 class SlopeBasis(NamedTuple):
     """Vectors u at which the slopes of all columns are known; the first `n_used[0]` rows are used.
 
-    The basis is not used if it has no rows.
+    For few samples, functions are called with None instead of a basis. Numba then compiles nothing
+    but the return of these functions, since it knows the type.
     """
 
     vectors: Float  # (m, n), the vectors, of unit norm
@@ -41,11 +42,21 @@ class SlopeBasis(NamedTuple):
 
 
 @jit()
-def add_to_basis(basis: SlopeBasis, u: Float, slopes: Float) -> None:
+def has_vectors(basis: SlopeBasis | None) -> bool:
+    """Return whether slopes can be combined from those of a basis."""
+    if basis is None:
+        return False
+    return basis.n_used[0] > 0
+
+
+@jit()
+def add_to_basis(basis: SlopeBasis | None, u: Float, slopes: Float) -> None:
     """Add a unit vector u and the slopes of all columns at u to the basis.
 
     The vector is not added if the basis is full or if u is nearly in its span.
     """
+    if basis is None:
+        return
     count = basis.n_used[0]
     if count == basis.vectors.shape[0]:
         return

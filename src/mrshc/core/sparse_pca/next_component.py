@@ -296,19 +296,26 @@ def next_component(
 def empty_trace(matrix: CentredArray, n_iter: int) -> Trace:
     """Return an empty trace, which can record the first `n_iter` iterations of a component."""
     n, p = matrix.shape
-    n_vectors = _N_BASIS_VECTORS if n_iter and n >= MANY_SAMPLES else 0
+    # A trace without iterations is the one that is not used again.
+    has_basis = n_iter > 0 and n >= MANY_SAMPLES
     return Trace(
         np.empty((n_iter, n)),
         np.empty((n_iter, p), np.uint8),
         np.empty(n_iter),
         np.full(n_iter, -1.0),  # a negative value marks an iteration that is not yet recorded
-        SlopeBasis(
-            np.empty((n_vectors, n)),
-            np.empty((n_vectors, p)),
-            np.empty((n_vectors, n)),
-            np.empty((n_vectors, n_vectors)),
-            np.zeros(1, np.intp),
-        ),
+        _empty_basis(n, p) if has_basis else None,
+    )
+
+
+def _empty_basis(n: int, p: int) -> SlopeBasis:
+    """Return arrays for the slopes of p columns at some vectors of n scores, without vectors."""
+    m = _N_BASIS_VECTORS
+    return SlopeBasis(
+        np.empty((m, n)),
+        np.empty((m, p)),
+        np.empty((m, n)),
+        np.empty((m, m)),
+        np.zeros(1, np.intp),
     )
 
 
