@@ -17,6 +17,8 @@ from mrshc.core.parallel import (
     effective_n_threads,
     limit_blas_to_one_thread,
     run_in_parallel,
+    run_parts,
+    threads_for_parts,
 )
 from mrshc.core.search import SearchPlan, search
 from mrshc.core.trees import gap_statistic
@@ -250,3 +252,46 @@ def test_no_task_continues_after_an_error_of_the_caller():
         search(matrix, plan, n_jobs=2, progress=stop)
     assert caught.value.__traceback__ is not None
     assert threading.active_count() == before
+
+
+def test_parts_run_in_the_threads_of_their_context_and_keep_their_order():
+    barrier = threading.Barrier(2, timeout=5)
+
+    def meet(k, power):
+        barrier.wait()  # two parts must run at the same time
+        return k**power
+
+    with threads_for_parts(2):
+        assert run_parts(meet, ((k, 2) for k in range(6))) == [0, 1, 4, 9, 16, 25]
+    caller = threading.get_ident()
+    assert run_parts(lambda: threading.get_ident(), [()]) == [caller]
+
+
+def test_arguments_of_parts_are_made_when_a_thread_is_free():
+    finished, ahead = [], []
+
+    def arguments():
+        for k in range(8):
+            ahead.append(k - len(finished))
+            yield (k,)
+
+    with threads_for_parts(2):
+        run_parts(finished.append, arguments())
+    assert max(ahead) <= 2
+
+
+def test_tasks_in_threads_do_not_start_further_threads():
+    def threads_of_parts():
+        return {*run_parts(lambda _: threading.get_ident(), [(1,), (2,), (3,)])}
+
+    with threads_for_parts(2):
+        for used in run_in_parallel(threads_of_parts, [{}, {}], n_jobs=2):
+            assert len(used) == 1
+
+
+def test_an_error_in_a_part_is_raised():
+    def fail(k):
+        raise ValueError(f"part {k}")
+
+    with threads_for_parts(2), pytest.raises(ValueError, match="part 0"):
+        run_parts(fail, [(0,), (1,), (2,)])

@@ -11,9 +11,15 @@ from scipy.cluster.hierarchy import linkage as scipy_linkage
 from scipy.spatial.distance import pdist
 
 import plain_twin
+from mrshc.core import search as search_module
+from mrshc.core.data import centred_array
 from mrshc.core.data.centred_array import centre_array
+from mrshc.core.inference import refinement as refinement_module
 from mrshc.core.inference.refinement import RefinementSettings, refine_feature_sets
 from mrshc.core.search import SearchPlan, search
+from mrshc.core.selection import candidates
+from mrshc.core.sparse_pca import next_component
+from mrshc.core.trees import gap_statistic, tree
 from mrshc.core.trees.gap_statistic import GapSettings
 from mrshc.core.trees.tree import LINKAGES
 from mrshc.datasets import make_simulation_1
@@ -659,3 +665,45 @@ def test_equal_feature_sets_are_evaluated_once():
     result = run(X, targets=(60,), ranks=(1, 2), tolerance=60, memory=memory)
     n_distinct = len({tuple(c.features.indices) for c in result.candidates})
     assert sum(name.startswith("evaluation") for name in memory) == n_distinct
+
+
+USES_OF_MANY_SAMPLES = (
+    candidates,
+    centred_array,
+    gap_statistic,
+    next_component,
+    refinement_module,
+    search_module,
+    tree,
+)
+
+
+@pytest.mark.parametrize("selection", ["silhouette", "association", "evidence"])
+@pytest.mark.parametrize(
+    ("metric", "linkage"),
+    [("sqeuclidean", "ward"), ("cityblock", "complete"), ("correlation", "average")],
+)
+@pytest.mark.parametrize("is_incomplete", [False, True])
+def test_the_result_for_many_samples_is_that_for_few(
+    selection, metric, linkage, is_incomplete, monkeypatch
+):
+    X = clustered(n=66, p=80)
+    if is_incomplete:
+        X[np.random.default_rng(1).random(X.shape) < 0.02] = np.nan
+    settings = {"selection": selection, "metric": metric, "linkage": linkage}
+    results = [run(X, targets=(5, 9), **settings)]
+    for module in USES_OF_MANY_SAMPLES:
+        monkeypatch.setattr(module, "MANY_SAMPLES", 10)
+    results += [run(X, targets=(5, 9), n_jobs=n_jobs, **settings) for n_jobs in (1, 2)]
+    few, one_thread, two_threads = results
+    # The start vectors are rounded differently, and so are the loadings.
+    for many in (one_thread, two_threads):
+        np.testing.assert_array_equal(many.features, few.features)
+        np.testing.assert_array_equal(many.labels, few.labels)
+        np.testing.assert_allclose(
+            many.pruned.tree.linkage_matrix, few.pruned.tree.linkage_matrix, rtol=1e-8
+        )
+    # The result does not depend on the number of threads in any digit.
+    for one, two in zip(one_thread.components, two_threads.components, strict=True):
+        np.testing.assert_array_equal(one.weights, two.weights)
+        np.testing.assert_array_equal(one.u, two.u)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 from joblib import Parallel, cpu_count, delayed
 from joblib.parallel import ThreadingBackend, get_active_backend
 from threadpoolctl import ThreadpoolController
+
+T = TypeVar("T")
 
 # Function that is called with the number of finished steps and the total number of steps.
 ProgressCallback = Callable[[int, int], None]
@@ -21,6 +24,15 @@ ProgressCallback = Callable[[int, int], None]
 # large enough that threads rarely wait for new tasks, and small enough that the arguments of
 # waiting tasks need little memory. It has not been tuned; it does not affect the results.
 _TASKS_PER_THREAD = 4
+
+# From this number of samples on, trees are built one after another, and the threads share the work
+# on each tree (`run_parts`). Trees in several threads would need several matrices of the distances
+# between the samples at the same time, each of 32 MB for this number of samples.
+MANY_SAMPLES = 2000
+
+# Number of threads for the parts of the task that the present thread executes. Threads that this
+# module starts have the default.
+_n_part_threads: ContextVar[int] = ContextVar("_n_part_threads", default=1)
 
 
 def run_in_parallel(
@@ -97,6 +109,41 @@ def _run_in_threads(
                 yield pending.popleft().result()
         finally:
             pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def threads_for_parts(n_jobs: int | None) -> Iterator[None]:
+    """Within this context, `run_parts` uses the threads of `n_jobs` workers.
+
+    The context applies to the calling thread only. Tasks that `run_in_parallel` executes in other
+    threads do not start further threads.
+    """
+    token = _n_part_threads.set(effective_n_threads(n_jobs))
+    try:
+        yield
+    finally:
+        _n_part_threads.reset(token)
+
+
+def run_parts(function: Callable[..., T], arguments: Iterable[tuple[Any, ...]]) -> list[T]:
+    """Return [function(*args) for args in arguments], computed in threads.
+
+    The number of threads is that of the context `threads_for_parts`, and 1 outside of it. The next
+    arguments are made only when a thread is about to become free, so that the arguments of waiting
+    parts need no memory.
+    """
+    n_threads = _n_part_threads.get()
+    if n_threads == 1:
+        return [function(*args) for args in arguments]
+    results: list[Future[T]] = []
+    with ThreadPoolExecutor(n_threads) as pool:
+        running: set[Future[T]] = set()
+        for args in arguments:
+            if len(running) == n_threads:
+                running = wait(running, return_when=FIRST_COMPLETED).not_done
+            results.append(pool.submit(function, *args))
+            running.add(results[-1])
+    return [future.result() for future in results]
 
 
 def _call_on_one_blas_thread(function: Callable[..., Any], kwargs: dict[str, Any]) -> Any:

@@ -29,10 +29,12 @@ from mrshc.core.inference.refinement import (
     refine_feature_sets,
 )
 from mrshc.core.parallel import (
+    MANY_SAMPLES,
     ProgressCallback,
     StepCounter,
     limit_blas_to_one_thread,
     run_in_parallel,
+    threads_for_parts,
 )
 from mrshc.core.selection import RULES, RuleSettings, SelectionRule
 from mrshc.core.selection.candidates import (
@@ -219,7 +221,7 @@ def search(
     result : SearchResult
         All candidates, the chosen one, and the final tree.
     """
-    with limit_blas_to_one_thread():
+    with limit_blas_to_one_thread(), threads_for_parts(n_jobs):
         result = _run_search(
             matrix,
             plan,
@@ -271,6 +273,8 @@ def _run_search(
         max_features=plan.targets[-1],
         limits=AlternationLimits(max_iter=plan.max_iter, tol=plan.tol),
     )
+    if not plan.rule.uses_gram:
+        matrix.release_gram()
     sets = _search_feature_sets(path, plan, n_jobs=n_jobs, steps=steps, memory=memory)
     refined = dict[tuple[int, int], RefinementResult]()
     if plan.rule.refines_candidates:
@@ -281,7 +285,9 @@ def _run_search(
         refined = dict(zip(sets, results, strict=True))
         sets = {key: replace(sets[key], indices=refined[key].features) for key in sets}
         steps.advance(1)
-    evaluator = _Evaluator(n_jobs=n_jobs, steps=steps, memory=memory)
+    # Trees of many samples are built one after another, in several threads.
+    n_trees = 1 if matrix.shape[0] >= MANY_SAMPLES else n_jobs
+    evaluator = _Evaluator(n_jobs=n_trees, steps=steps, memory=memory)
     candidates, n_clusters = _choose_candidate(
         matrix, plan, sets=sets, refined=refined, evaluator=evaluator
     )

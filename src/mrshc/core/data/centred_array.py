@@ -7,8 +7,8 @@ are computed in double precision, so float32 data need not be converted to float
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,7 +21,7 @@ from mrshc.core.data.centring import Center, offsets_and_fill
 from mrshc.core.data.passes import BlockFunction
 from mrshc.core.data.statistics import ColumnSummary, column_blocks, column_summary
 from mrshc.core.kernels.products import column_norms, multiply, multiply_transposed
-from mrshc.core.parallel import effective_n_threads, run_in_parallel
+from mrshc.core.parallel import MANY_SAMPLES, effective_n_threads, run_in_parallel, run_parts
 
 T = TypeVar("T")
 
@@ -29,6 +29,10 @@ T = TypeVar("T")
 # such blocks. The centred copy of a block takes 4 MB in double precision. The number has not been
 # tuned.
 _BLOCK_CELLS = 1 << 19
+
+# Number of rows and columns of a tile of the Gram matrix of many samples. A tile takes 8 MB. The
+# number has not been tuned; it does not affect the result.
+_TILE = 1024
 
 
 class _WriteableView:
@@ -199,12 +203,12 @@ class CentredArray(CentredMatrix):
     @cached_property
     def gram(self) -> Float:
         """The Gram matrix XX' of the samples, as an array of shape (n, n)."""
-        n = self.shape[0]
-        total = np.zeros((n, n))
-        for block in column_blocks(*self.shape):
-            part = self._centred_columns(block)
-            total += part @ part.T
-        return total
+        blocks = column_blocks(*self.shape)
+        return sum_grams((self._centred_columns(block) for block in blocks), self.shape[0])
+
+    def release_gram(self) -> None:
+        """Release the memory of the Gram matrix, which is computed again if it is used later."""
+        self.__dict__.pop("gram", None)  # where `cached_property` stores the matrix
 
     def _centred_columns(self, indices: slice | Index) -> Float:
         # The offsets are float64, so they are subtracted in double precision even if the values are
@@ -216,11 +220,8 @@ class CentredArray(CentredMatrix):
 
     def _recompute_gram_without(self, indices: Index) -> Float:
         others = np.setdiff1d(np.arange(self.shape[1]), indices, assume_unique=True)
-        total = np.zeros((self.shape[0], self.shape[0]))
-        for block in column_blocks(self.shape[0], others.size):
-            part = self._centred_columns(others[block])
-            total += part @ part.T
-        return total
+        blocks = column_blocks(self.shape[0], others.size)
+        return sum_grams((self._centred_columns(others[block]) for block in blocks), self.shape[0])
 
     def cross_product(self) -> Float:
         """Return the matrix X'X, an array of shape (p, p).
@@ -234,6 +235,33 @@ class CentredArray(CentredMatrix):
             part = self.values[start : start + step] - self.offsets
             total += part.T @ part
         return total
+
+
+def sum_grams(parts: Iterable[Float], n: int) -> Float:
+    """Return the sum of the Gram matrices AA' of matrices A with n rows, of shape (n, n).
+
+    For many samples, the sum is computed in tiles, so that no second matrix of its size is needed,
+    and the threads of the context `threads_for_parts` are used.
+    """
+    total = np.zeros((n, n))
+    if n < MANY_SAMPLES:
+        for part in parts:
+            total += part @ part.T
+        return total
+    starts = range(0, n, _TILE)
+    rows = [slice(start, min(start + _TILE, n)) for start in starts]
+    tiles = [(a, b) for i, a in enumerate(rows) for b in rows[: i + 1]]
+    for part in parts:
+        run_parts(partial(_add_tile, total, part), tiles)
+    for a, b in tiles:
+        if a != b:
+            total[b, a] = total[a, b].T
+    return total
+
+
+def _add_tile(total: Float, part: Float, rows: slice, columns: slice) -> None:
+    """Add the inner products of some rows of `part` with other rows to a tile of `total`."""
+    total[rows, columns] += part[rows] @ part[columns].T
 
 
 def centre_array(

@@ -185,6 +185,9 @@ class CentredBlocks(CentredMatrix):
         """
         return self._sum_gram(np.ones(self.shape[1], dtype=bool))
 
+    def release_gram(self) -> None:
+        """Keep the Gram matrix, since it would take a pass to compute it again."""
+
     @cached_property
     def rms_column_norm(self) -> float:
         """Root mean square of the norms of the centred columns; 1 if all norms are zero."""

@@ -106,6 +106,13 @@ class CentredMatrix(ABC):
         """The Gram matrix XX' of the samples, as an array of shape (n, n)."""
 
     @abstractmethod
+    def release_gram(self) -> None:
+        """Release the memory of the Gram matrix, unless it would take a pass to compute it again.
+
+        The matrix is computed again if it is used later.
+        """
+
+    @abstractmethod
     def _centred_columns(self, indices: Index) -> Float:
         """Return the m centred columns at `indices` as a float64 array of shape (n, m)."""
 

@@ -29,10 +29,12 @@ from mrshc.core.inference.device_association import DeviceRanks
 from mrshc.core.kernels.agglomeration import linkage_matrix
 from mrshc.core.kernels.association import analyse_variance
 from mrshc.core.kernels.fold_distances import distances_without
+from mrshc.core.kernels.large_agglomeration import large_linkage_matrix, write_distances_without
 from mrshc.core.kernels.linkage_codes import LinkageMethod
 from mrshc.core.kernels.tree_cuts import cut_into_clusters
-from mrshc.core.parallel import run_in_parallel
+from mrshc.core.parallel import MANY_SAMPLES, run_in_parallel, run_parts
 from mrshc.core.robust.missing_values import complete_missing_cells
+from mrshc.core.trees.matrix_pool import MatrixPool
 from mrshc.core.trees.tree import (
     ADDITIVE_METRICS,
     COMPILED_LINKAGES,
@@ -314,8 +316,11 @@ def association_scores(
     n, p = matrix.shape
     if n <= _N_CLUSTERS[0]:  # each sample would be a cluster, so no test is possible
         return [FeatureScores(p_values=np.ones(p), strengths=np.zeros(p)) for _ in sets]
-    columns = [{"X": matrix.columns(present), "settings": settings} for present in sets]
-    scored = list(run_in_parallel(_score_set, columns, n_jobs=n_jobs, share_memory=True))
+    columns = ({"X": matrix.columns(present), "settings": settings} for present in sets)
+    # With many samples, the trees of one set are built in several threads, and need one matrix of
+    # distances in each thread. One set is scored after another, so that there are no more matrices.
+    n_sets = 1 if n >= MANY_SAMPLES else n_jobs
+    scored = list(run_in_parallel(_score_set, columns, n_jobs=n_sets, share_memory=True))
     # All sets are tested in one pass. The tests of the features of a set are replaced by those with
     # trees that were built without them.
     partitions = np.stack([cuts for cuts, _ in scored])
@@ -336,7 +341,65 @@ def _score_set(X: Float, settings: RefinementSettings) -> tuple[NDArray[np.intp]
     The parameters are those of `_member_scores`.
     """
     distances = complete_missing_cells(X).distances(settings.metric)
+    if len(X) >= MANY_SAMPLES and _can_subtract_folds(X, settings):
+        return _score_set_in_parts(X, distances, settings)
     return _cut_partitions(distances, settings), _member_scores(X, distances, settings)
+
+
+def _can_subtract_folds(X: Float, settings: RefinementSettings) -> bool:
+    """Return whether the trees without a fold are built by compiled code, by subtracting the fold.
+
+    The distance must be a sum over columns without missing values.
+    """
+    is_additive = settings.metric in ADDITIVE_METRICS and not np.isnan(X).any()
+    return is_additive and settings.linkage in COMPILED_LINKAGES
+
+
+def _score_set_in_parts(
+    X: Float, distances: Float, settings: RefinementSettings
+) -> tuple[NDArray[np.intp], FeatureScores]:
+    """Return the result of `_score_set`, with the trees of many samples in several threads.
+
+    `distances`, of shape (n, n), contains the distances between the samples. Each thread needs one
+    further matrix of this shape.
+    """
+    n, q = X.shape
+    linkage, cluster_counts = LinkageMethod[settings.linkage].value, _cluster_counts(n)
+    is_squared, take_roots = settings.metric == "sqeuclidean", settings.linkage == "ward"
+    folds = split_into_folds(column_variances(X))
+    if q - folds[0].size < min_features(settings.metric):
+        folds = []
+    matrices = MatrixPool(n)
+
+    def cuts_and_tests(fold: Index) -> tuple[NDArray[np.intp], Float, Float]:
+        """Return the cuts of the tree without a fold, and the tests of the fold."""
+        tested = np.ascontiguousarray(X.T[fold])
+        with matrices.borrow() as working:
+            write_distances_without(distances, tested, is_squared, take_roots, working)
+            children = large_linkage_matrix(working, linkage)[:, :2].astype(np.intp)
+        partitions = cut_into_clusters(children, cluster_counts)
+        return partitions, *analyse_variance(tested, sort_rows(tested), partitions)
+
+    # The tree of the whole set is the tree without an empty fold.
+    whole, *of_folds = run_parts(
+        cuts_and_tests, [(fold,) for fold in (np.empty(0, np.intp), *folds)]
+    )
+    scores = FeatureScores(p_values=np.ones(q), strengths=np.zeros(q))
+    for fold, (_, p_values, between) in zip(folds, of_folds, strict=True):
+        scores.p_values[fold] = cauchy_combination(p_values)
+        scores.strengths[fold] = _mean_over_cuts(between)
+    return whole[0], scores
+
+
+def _mean_over_cuts(between: Float) -> Float:
+    """Return the mean of each row of `between`, whose columns are the cuts of a tree."""
+    # The cuts are added one after another. The order of summation in numpy's mean depends on the
+    # number of cuts.
+    total = np.zeros(len(between))
+    for of_cut in between.T:
+        total += of_cut
+    mean: Float = total / between.shape[1]
+    return mean
 
 
 def _member_scores(X: Float, distances: Float, settings: RefinementSettings) -> FeatureScores:
@@ -363,7 +426,7 @@ def _member_scores(X: Float, distances: Float, settings: RefinementSettings) -> 
     # If the distance is a sum over columns, the part of the fold can be subtracted.
     is_additive = settings.metric in ADDITIVE_METRICS and not np.isnan(X).any()
     is_squared = settings.metric == "sqeuclidean"
-    if is_additive and settings.linkage in COMPILED_LINKAGES:
+    if _can_subtract_folds(X, settings):
         return _member_scores_without_missing(X, distances, folds, settings)
     features = np.ascontiguousarray(X.T)
     for fold in folds:
@@ -405,12 +468,7 @@ def _member_scores_without_missing(
         start += fold.size
     scores = FeatureScores(p_values=np.empty(q), strengths=np.empty(q))
     scores.p_values[order] = cauchy_combination(p_values)
-    # The cuts are added one after another. The order of summation in numpy's mean depends on the
-    # number of cuts.
-    total = np.zeros(q)
-    for of_cut in between.T:
-        total += of_cut
-    scores.strengths[order] = total / cluster_counts.size
+    scores.strengths[order] = _mean_over_cuts(between)
     return scores
 
 

@@ -98,7 +98,7 @@ def _top_split_membership(distances: Float, linkage: int) -> Float:
             length += 1
             continue
         i, j, last = min(a, b), max(a, b), m - 1
-        _merge_rows(distances[i, :m], distances[j, :m], sizes[:m], i, j, linkage)
+        merge_squared_rows(distances[i, :m], distances[j, :m], sizes[:m], i, j, linkage)
         for k in range(m):
             distances[k, i] = distances[i, k]
         distances[i, i] = np.inf
@@ -172,12 +172,12 @@ def _top_cluster_dispersions(original: Float, linkage: int, power: int, max_clus
             break
         i = int(np.argmin(nearest_distance))
         j = int(nearest[i])
-        _merge_rows(distances[i], distances[j], sizes, i, j, linkage)
+        merge_squared_rows(distances[i], distances[j], sizes, i, j, linkage)
         parent[j] = i
         sizes[i] += sizes[j]
         for k in range(n):
-            # _merge_rows also overwrites the distances to clusters that no longer exist; these
-            # distances must remain infinite.
+            # `merge_squared_rows` also overwrites the distances to clusters that no longer exist,
+            # which must remain infinite.
             if parent[k] != k or k == i:
                 distances[i, k] = np.inf
             distances[k, i] = distances[i, k]
@@ -201,7 +201,9 @@ def _top_cluster_dispersions(original: Float, linkage: int, power: int, max_clus
 
 
 @jit()
-def _merge_rows(row_i: Float, row_j: Float, sizes: Float, i: int, j: int, linkage: int) -> None:
+def merge_squared_rows(
+    row_i: Float, row_j: Float, sizes: Float, i: int, j: int, linkage: int
+) -> None:
     """Overwrite `row_i` with the distances from the union of clusters i and j to all clusters.
 
     `row_i` and `row_j` contain the distances from clusters i and j to all clusters. `sizes`

@@ -40,10 +40,10 @@ def linkage_matrix(distances: Float, linkage: int) -> Float:
     """
     working = _symmetric_copy(distances, linkage == LinkageMethod.ward)
     if linkage == LinkageMethod.single:
-        merges = _single_linkage_merges(working)
+        merges = single_linkage_merges(working)
     else:
         merges = _chain_merges(working, linkage)
-    return _number_nodes(merges)
+    return number_nodes(merges)
 
 
 @jit()
@@ -111,7 +111,7 @@ def _chain_merges(distances: Float, linkage: int) -> Float:
         # decides which of several equally close clusters is found first.
         x, y = min(x, y), max(x, y)
         merges[m, 0], merges[m, 1], merges[m, 2] = x, y, height
-        _merge_rows(distances[x], distances[y], sizes, x, y, linkage)
+        merge_rows(distances[x], distances[y], sizes, x, y, linkage)
         sizes[y] += sizes[x]
         sizes[x] = 0.0
         for i in range(n):
@@ -132,7 +132,7 @@ def _smallest(row: Float) -> float:
 
 # Division as in numpy raises no errors, so the loops can be vectorised.
 @jit(error_model="numpy")
-def _merge_rows(row_x: Float, row_y: Float, sizes: Float, x: int, y: int, linkage: int) -> None:
+def merge_rows(row_x: Float, row_y: Float, sizes: Float, x: int, y: int, linkage: int) -> None:
     """Overwrite `row_y` with the distances from the union of clusters x and y to all clusters.
 
     `row_x` and `row_y` contain the distances from x and y, and `sizes` the numbers of samples of
@@ -162,7 +162,7 @@ def _merge_rows(row_x: Float, row_y: Float, sizes: Float, x: int, y: int, linkag
 
 
 @jit()
-def _single_linkage_merges(distances: Float) -> Float:
+def single_linkage_merges(distances: Float) -> Float:
     """Return the merges of single linkage, found by Prim's algorithm for minimum spanning trees.
 
     The parameter and the result are those of `_chain_merges`. Samples are added to the spanning
@@ -191,7 +191,7 @@ def _single_linkage_merges(distances: Float) -> Float:
 
 
 @jit()
-def _number_nodes(merges: Float) -> Float:
+def number_nodes(merges: Float) -> Float:
     """Return a linkage matrix in the format of scipy, given merges in any order.
 
     `merges` has the shape (n - 1, 3), as returned by `_chain_merges`.

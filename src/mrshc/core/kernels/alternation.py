@@ -31,11 +31,14 @@ from mrshc.core.kernels.screening import (
     empty_screen,
     has_bounds,
     pack_screen,
+    plan_from_basis,
     plan_from_slopes,
     plan_from_trace,
+    repack_screen,
     screened_slopes,
     write_trace,
 )
+from mrshc.core.kernels.slope_basis import add_to_basis, has_vectors
 from mrshc.core.kernels.sparse_direction import (
     find_active_depth,
     largest_slope,
@@ -155,11 +158,17 @@ def alternate(
         u = np.empty(n)
         _write_quotients(image, norm, u)
         # Try the cheapest computation first: use the screen of the previous iterations. If that
-        # screen is not valid at u, use a screen made from the trace. If that screen is not valid
-        # either, use all columns.
+        # screen is not valid at u, use a screen made from the basis (for many samples) or from the
+        # bounds of the trace. If that screen is not valid either, use all columns.
         slopes = Slopes(no_slopes, 0.0, -1.0)
         if screen.radius >= 0.0 and euclidean_distance(u, screen.anchor) <= screen.radius:
             slopes = screened_slopes(residual.scores, screen, u, settings.l1_bound, depth)
+        if slopes.active_depth < 0.0 and has_vectors(trace.basis):
+            move = euclidean_distance(u, old_u) if t > 0 else 0.0
+            plan = plan_from_basis(residual, norms, trace.basis, u, move, settings.l1_bound, depth)
+            if plan.columns.size > 0:
+                screen = repack_screen(residual, plan, u, screen)
+                slopes = screened_slopes(residual.scores, screen, u, settings.l1_bound, depth)
         if slopes.active_depth < 0.0 and has_bounds(trace, t):
             plan = plan_from_trace(norms, trace, t, u)
             if plan.columns.size > 0:
@@ -263,6 +272,7 @@ def _compute_all_slopes(
     # can be used in later runs even if the earlier components are different.
     if t < trace.units.size:
         write_trace(trace, t, u, slopes)
+    add_to_basis(trace.basis, u, slopes)
     deflate_slopes(residual.scores, residual.loadings, residual.corrections, slopes, u)
     largest = largest_slope(slopes)
     if largest == 0.0:

@@ -21,6 +21,7 @@ from mrshc.core.kernels.alternation import (
 from mrshc.core.kernels.jit import jit
 from mrshc.core.kernels.residual import Residual
 from mrshc.core.kernels.screening import Trace
+from mrshc.core.kernels.slope_basis import SlopeBasis
 from mrshc.core.kernels.vectors import copy_into
 
 
@@ -38,6 +39,7 @@ class SequenceTraces(NamedTuple):
     quantised_bounds: NDArray[np.uint8]  # (r, T, p)
     units: Float  # (r, T)
     thresholds: Float  # (r, T)
+    basis: SlopeBasis | None  # the first axis of its arrays is that of the r components
 
 
 class SequenceEnd(NamedTuple):
@@ -113,12 +115,7 @@ def compute_components(
             column_norms,
             AlternationStart(starts.vectors[row], starts.images[row]),
             settings,
-            Trace(
-                traces.scores[row],
-                traces.quantised_bounds[row],
-                traces.units[row],
-                traces.thresholds[row],
-            ),
+            _trace_of(traces, row),
             record,
         )
         copy_into(scores[row], result.u)
@@ -136,6 +133,31 @@ def compute_components(
         scales[:n_found],
         n_iter[:n_found],
         converged[:n_found],
+    )
+
+
+@jit()
+def _trace_of(traces: SequenceTraces, k: int) -> Trace:
+    """Return the trace of component k, counted from zero, as views of the arrays."""
+    return Trace(
+        traces.scores[k],
+        traces.quantised_bounds[k],
+        traces.units[k],
+        traces.thresholds[k],
+        _basis_of(traces.basis, k),
+    )
+
+
+@jit()
+def _basis_of(bases: SlopeBasis | None, k: int) -> SlopeBasis | None:
+    if bases is None:
+        return None
+    return SlopeBasis(
+        bases.vectors[k],
+        bases.slopes[k],
+        bases.orthonormal[k],
+        bases.coefficients[k],
+        bases.n_used[k],
     )
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from mrshc.core.array_types import Float, Index
 from mrshc.core.kernels.agglomerated_dispersions import dispersion, top_dispersions
 from mrshc.core.kernels.jit import jit
+from mrshc.core.kernels.large_dispersions import large_top_dispersions
 from mrshc.core.kernels.principal_box import (
     absolute_distances,
     correlation_distances,
@@ -226,3 +227,54 @@ def _log_dispersions(dispersions: Float) -> Float:
     for k in range(dispersions.size):
         out[k] = np.log(np.maximum(dispersions[k], _MIN_RELATIVE_DISPERSION * dispersions[0]))
     return out
+
+
+# The following functions are the parts of `gap_test`. For groups of many samples, they are called
+# from Python, so that reference data sets can be processed in several threads.
+@jit()
+def observed_log_dispersions(distances: Float, partitions: Index, power: int) -> Float:
+    """Return log W_k of the given partitions of a group; the parameters are those of `gap_test`."""
+    dispersions = np.empty(partitions.shape[0])
+    for k in range(dispersions.size):
+        dispersions[k] = dispersion(distances, partitions[k], power)
+    return _log_dispersions(dispersions)
+
+
+@jit()
+def reference_log_dispersions(
+    sample: Float, box: ReferenceBox, n: int, settings: GapTestSettings
+) -> Float:
+    """Return log W_k of one reference data set of n samples.
+
+    `sample` contains points of the unit cube and is overwritten. The other parameters are those of
+    `gap_test`.
+    """
+    _scale_to_box(sample, box.ranges)
+    distances = _reference_distances(sample, box.axes, box.midpoint, n)
+    return _log_dispersions(
+        top_dispersions(distances, settings.linkage, settings.power, settings.max_clusters)
+    )
+
+
+@jit()
+def large_reference_log_dispersions(
+    sample: Float, ranges: Float, linkage: int, working: Float
+) -> Float:
+    """Return log W_1 and log W_2 of one reference data set, with squared Euclidean distances.
+
+    The result is that of `reference_log_dispersions` for reducible linkages and two clusters. The
+    distances are computed in `working`, an array of shape (n, n), which is overwritten.
+    """
+    _scale_to_box(sample, ranges)
+    return _log_dispersions(large_top_dispersions(sample, linkage, working))
+
+
+@jit()
+def is_test_decided(reference: Float, observed: Float, settings: GapTestSettings) -> bool:
+    """Return whether a check is due and finds that the decision is certain.
+
+    `reference` contains log W_k of the reference data sets drawn so far, and `observed` those of
+    the samples.
+    """
+    is_due = _is_check_due(reference.shape[0], settings)
+    return is_due and _is_decision_certain(reference, observed, settings)

@@ -26,6 +26,7 @@ from mrshc.core.kernels.residual import (
     correction_norms,
     deflate_slopes,
 )
+from mrshc.core.kernels.slope_basis import SlopeBasis, combine_slopes
 from mrshc.core.kernels.sparse_direction import find_active_depth, largest_slope
 from mrshc.core.kernels.vectors import copy_into, euclidean_distance, take
 
@@ -40,6 +41,10 @@ _THRESHOLD_MARGIN = 0.05
 # the columns would take more time than it saves. The limit also ensures that a screen takes at most
 # an eighth of the memory of X.
 _MAX_FRACTION = 0.125
+
+# A screen that is made from a basis is valid within a radius only if it contains at most this
+# fraction of the columns. Otherwise it is made for one u, and copying its columns takes less time.
+_MAX_FRACTION_WITHIN_RADIUS = 1 / 32
 
 # Upper bounds of slopes are stored as bytes, in units of 1/254 of the largest slope. Rounding up
 # turns the largest slope into at most 255, the largest value of a byte.
@@ -103,6 +108,8 @@ class Trace(NamedTuple):
     quantised_bounds: NDArray[np.uint8]  # (T, p), bounds in multiples of `units`
     units: Float  # (T,), unit of the bounds of each iteration
     thresholds: Float  # (T,), soft thresholds; negative if the bounds were not computed
+    # exact slopes at some vectors u of all iterations, for many samples; None for few
+    basis: SlopeBasis | None
 
 
 @jit()
@@ -181,7 +188,34 @@ def plan_from_slopes(
     """
     radius = _RADIUS_FACTOR * last_move
     slope_bound = (1.0 - _THRESHOLD_MARGIN) * threshold
-    max_columns = int(_MAX_FRACTION * slopes.size)
+    columns = _candidate_columns(slopes, norms, radius, slope_bound, _MAX_FRACTION)
+    return ScreenPlan(columns, radius, slope_bound)
+
+
+@jit()
+def _candidate_columns(
+    slopes: Float, norms: ColumnNorms, radius: float, slope_bound: float, max_fraction: float
+) -> Index:
+    """Return the indices of the columns whose absolute slope may reach a bound near the current u.
+
+    The indices are in increasing order. There are none if more than a given fraction of the columns
+    may reach the bound.
+
+    Parameters
+    ----------
+    slopes : array of shape (p,)
+        Inner products of all columns of the residual with the current scores u.
+    norms : ColumnNorms
+        Norms of the columns of the centred data, and of the values that are added to them.
+    radius : float
+        Largest distance from the current u that is considered.
+    slope_bound : float
+        The bound. A column is left out only if its absolute slope is below the bound for all
+        vectors within the radius of u.
+    max_fraction : float
+        Largest fraction of the columns.
+    """
+    max_columns = int(max_fraction * slopes.size)
     columns = np.empty(max_columns + 1, np.intp)
     # Assign the arrays in the named tuple to local variables before the loop; otherwise numba would
     # update the reference counts of the arrays in each iteration.
@@ -193,9 +227,8 @@ def plan_from_slopes(
         columns[count] = j
         count += abs(slopes[j]) + (data[j] + added[j]) * radius >= slope_bound
         if count > max_columns:
-            count = 0
-            break
-    return ScreenPlan(columns[:count].copy(), radius, slope_bound)
+            return np.empty(0, np.intp)
+    return columns[:count].copy()
 
 
 @jit()
@@ -235,7 +268,7 @@ def plan_from_trace(norms: ColumnNorms, trace: Trace, t: int, u: Float) -> Scree
     columns = np.empty(max_columns + 1, np.intp)
     count = 0
     for j in range(data.size):
-        columns[count] = j  # as in `plan_from_slopes`
+        columns[count] = j  # as in `_candidate_columns`
         # The bounds apply to the centred data. A slope of the residual differs from it by at most
         # the norm of the values that are added, since u is a unit vector.
         count += bounds[j] * unit + data[j] * radius + added[j] >= slope_bound
@@ -243,6 +276,56 @@ def plan_from_trace(norms: ColumnNorms, trace: Trace, t: int, u: Float) -> Scree
             count = 0
             break
     return ScreenPlan(columns[:count].copy(), radius, slope_bound)
+
+
+@jit()
+def plan_from_basis(
+    residual: Residual,
+    norms: ColumnNorms,
+    basis: SlopeBasis | None,
+    u: Float,
+    last_move: float,
+    l1_bound: float,
+    previous_depth: float,
+) -> ScreenPlan:
+    """Return the columns of a screen whose anchor is u, given the slopes at other vectors.
+
+    If a screen would contain so many columns that it would not save time, the plan has no columns.
+
+    Parameters
+    ----------
+    residual : Residual
+        The residual whose columns are screened.
+    norms : ColumnNorms
+        Norms of the columns of the centred data, and of the values that are added to them.
+    basis : SlopeBasis or None
+        Vectors with known slopes, at least one; the plan has no columns if it is None.
+    u : array of shape (n,)
+        The current scores.
+    last_move : float
+        Norm of the last change of u, from which the radius of the screen is derived.
+    l1_bound, previous_depth : float
+        Arguments of :func:`~mrshc.core.kernels.sparse_direction.find_active_depth`, by which the
+        soft threshold is estimated.
+    """
+    if basis is None:
+        return ScreenPlan(np.empty(0, np.intp), 0.0, 0.0)
+    slopes = np.empty(norms.data.size)
+    error = combine_slopes(basis, u, slopes)
+    deflate_slopes(residual.scores, residual.loadings, residual.corrections, slopes, u)
+    largest = largest_slope(slopes)
+    if largest == 0.0:
+        return ScreenPlan(np.empty(0, np.intp), 0.0, 0.0)
+    threshold = largest - find_active_depth(slopes, largest, l1_bound, previous_depth, largest)
+    slope_bound = (1.0 - _THRESHOLD_MARGIN) * threshold
+    radius = _RADIUS_FACTOR * last_move
+    columns = _candidate_columns(
+        slopes, norms, error + radius, slope_bound, _MAX_FRACTION_WITHIN_RADIUS
+    )
+    if columns.size == 0:
+        radius = 0.0
+        columns = _candidate_columns(slopes, norms, error, slope_bound, _MAX_FRACTION)
+    return ScreenPlan(columns, radius, slope_bound)
 
 
 @jit()
@@ -272,8 +355,25 @@ def pack_screen(residual: Residual, plan: ScreenPlan, anchor: Float) -> Screen:
 
     `anchor` is the vector u from which the distance of other vectors is measured.
     """
+    packed = _pack_columns(residual.X, residual.by_columns, plan.columns)
+    return _complete_screen(residual, plan, anchor, packed)
+
+
+@jit()
+def repack_screen(residual: Residual, plan: ScreenPlan, anchor: Float, previous: Screen) -> Screen:
+    """Return the screen of `pack_screen`, copied from another screen as far as possible."""
+    if residual.by_columns or previous.columns.size == 0:
+        return pack_screen(residual, plan, anchor)
+    packed = _repack_columns(residual.X, previous, plan.columns)
+    return _complete_screen(residual, plan, anchor, packed)
+
+
+@jit()
+def _complete_screen(
+    residual: Residual, plan: ScreenPlan, anchor: Float, packed: NDArray[Any]
+) -> Screen:
+    """Return a screen with the given copies of columns; see `pack_screen`."""
     columns = plan.columns
-    packed = _pack_columns(residual.X, residual.by_columns, columns)
     loadings = _take_columns(residual.loadings, columns)
     offsets = take(residual.offsets, columns)
     corrections = _select_corrections(residual.corrections, columns, residual.offsets.size)
@@ -312,6 +412,27 @@ def _pack_columns(X: NDArray[Any], by_columns: bool, columns: Index) -> NDArray[
         j = columns[k]
         for i in range(n):
             out[i, k] = X[j, i]
+    return out
+
+
+@jit()
+def _repack_columns(X: NDArray[Any], previous: Screen, columns: Index) -> NDArray[Any]:
+    """Return copies of columns of data that are stored row by row.
+
+    Columns that are in the previous screen are copied from there, since its rows are shorter: the
+    entries of a row of X are far apart in memory.
+    """
+    positions, k = np.empty(columns.size, np.intp), 0
+    for m in range(columns.size):
+        while k < previous.columns.size and previous.columns[k] < columns[m]:
+            k += 1
+        is_packed = k < previous.columns.size and previous.columns[k] == columns[m]
+        positions[m] = k if is_packed else -1
+    out = np.empty((X.shape[0], columns.size), X.dtype)
+    for i in range(X.shape[0]):
+        row, old, packed = X[i], previous.packed[i], out[i]
+        for m in range(columns.size):
+            packed[m] = row[columns[m]] if positions[m] < 0 else old[positions[m]]
     return out
 
 

@@ -59,7 +59,9 @@ class CompletedSamples:
             # a matrix of squared Euclidean distances: the same distances can be obtained by adding
             # one coordinate for each sample.
             extra = self.variances.sum(axis=1)
-            distances = pairwise_distances(self.values, metric) + extra[:, None] + extra
+            distances = pairwise_distances(self.values, metric)
+            distances += extra[:, None]
+            distances += extra
         else:
             distances = _expected_cityblock_distances(self.values, self.variances)
         # The distance of a sample to itself is zero, even if its values are uncertain.

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrshc.core.array_types import Float
+from mrshc.core.array_types import Float, Labels
 from mrshc.core.inference.permutation_scores import permutation_z_scores
 from mrshc.core.inference.refinement import RefinementResult
+from mrshc.core.parallel import MANY_SAMPLES, run_parts
 from mrshc.core.robust.missing_values import complete_missing_cells
 from mrshc.core.sparse_pca.l1_path import FeatureSet
 from mrshc.core.trees.cut_choice import drop_ratios
@@ -231,7 +232,7 @@ def evaluate_drop_ratios(X: Float, *, settings: GapSettings, k: int) -> Evaluati
     ratios[: len(partitions) - 2] = drop_ratios(distances, partitions)
     return Evaluation(
         pruned=cut_tree(tree, k),
-        silhouettes=np.array([average_silhouette(distances, cut) for cut in partitions[:k]]),
+        silhouettes=_average_silhouettes(distances, partitions[:k]),
         scores={"drop_ratio": ratios},
     )
 
@@ -242,5 +243,14 @@ def _silhouettes_by_n_leaves(distances: Float, pruned: PrunedTree) -> Float:
     The partitions are those that the pruned tree defines. `distances` contains the distances
     between the samples, in an array of shape (n_samples, n_samples).
     """
-    leaf_counts = range(1, pruned.n_leaves + 1)
-    return np.array([average_silhouette(distances, pruned.labels(k)) for k in leaf_counts])
+    return _average_silhouettes(
+        distances, [pruned.labels(k) for k in range(1, pruned.n_leaves + 1)]
+    )
+
+
+def _average_silhouettes(distances: Float, partitions: Sequence[Labels]) -> Float:
+    """Return the average silhouette of each partition, as an array."""
+    if len(distances) < MANY_SAMPLES:  # threads would take more time than they save
+        return np.array([average_silhouette(distances, labels) for labels in partitions])
+    arguments = ((distances, labels) for labels in partitions)
+    return np.array(run_parts(average_silhouette, arguments))

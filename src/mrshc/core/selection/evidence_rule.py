@@ -151,6 +151,7 @@ class EvidenceRule(SelectionRule):
     )
     columns = ("evidence",)
     cut_scores = ("evidence",)
+    uses_gram = True
     no_clusters_reason = "the features that were not selected do not support any"
 
     def n_cuts(self, *, n_clusters: int | None, n_samples: int) -> int:

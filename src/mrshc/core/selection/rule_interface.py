@@ -107,6 +107,9 @@ class SelectionRule(ABC):
         Number of feature sets whose refinement has more than one round: those whose associated
         features have the largest sum of squares between clusters in the first round. None means all
         sets.
+    uses_gram : bool
+        Whether the rule uses the Gram matrix of the samples. Otherwise the matrix, which is as
+        large as the distances between the samples, is released before trees are built.
     no_clusters_reason : str
         Reason why a result has a single cluster. The text completes the sentence
         "No groups were found: ...".
@@ -127,6 +130,7 @@ class SelectionRule(ABC):
     cut_scores: ClassVar[tuple[str, ...]] = ()
     refines_candidates: ClassVar[bool] = False
     n_continued: ClassVar[int | None] = None
+    uses_gram: ClassVar[bool] = False
     no_clusters_reason: ClassVar[str] = "no split of the tree passed the gap test"
 
     def default_targets(self, n_features: int) -> tuple[int, ...] | None:

@@ -22,8 +22,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import cast
 
 import numpy as np
+from scipy.sparse.linalg import ArpackError, eigsh
 
 from mrshc.core.array_types import Float, Index
 from mrshc.core.data.centred_array import CentredArray
@@ -42,6 +44,17 @@ from mrshc.core.kernels.component_sequence import (
 from mrshc.core.kernels.products import low_rank_cells
 from mrshc.core.kernels.residual import CellCorrections, Residual
 from mrshc.core.kernels.screening import Trace
+from mrshc.core.kernels.slope_basis import SlopeBasis
+from mrshc.core.parallel import MANY_SAMPLES
+
+# Number of Lanczos vectors between restarts. The eigenvalues of noise are close to each other, so
+# that few vectors would need many restarts. The number affects only the computation time.
+_N_LANCZOS_VECTORS = 60
+
+# Largest number of vectors u at which the slopes of all columns are stored, for many samples. With
+# 2,000 samples, fewer than 50 vectors were sufficient for all L1 bounds of a search. The number
+# affects only the computation time.
+_N_BASIS_VECTORS = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -182,11 +195,33 @@ def starts_from_images(vectors: Float, images: Float) -> AlternationStarts:
 def leading_eigenvectors(gram: Float, count: int) -> Float:
     """Return the eigenvectors that belong to the `count` largest eigenvalues of a symmetric matrix.
 
-    The eigenvectors are the rows of the result, in decreasing order of their eigenvalues.
+    The eigenvectors are the rows of the result, in decreasing order of their eigenvalues. For many
+    samples, only these eigenvectors are computed, by the Lanczos method; the result differs from
+    that of a complete decomposition by rounding errors.
     """
-    # `eigh` returns eigenvalues in increasing order.
-    _, vectors = np.linalg.eigh(gram)
+    n = len(gram)
+    if n < MANY_SAMPLES or (vectors := _lanczos_eigenvectors(gram, count)) is None:
+        _, vectors = np.linalg.eigh(gram)
+    # Both functions return eigenvalues in increasing order.
     return np.ascontiguousarray(vectors[:, ::-1][:, :count].T)
+
+
+def _lanczos_eigenvectors(gram: Float, count: int) -> Float | None:
+    """Return the leading eigenvectors in columns, in increasing order of their eigenvalues.
+
+    The result is None if the method does not converge, or if it breaks down because the matrix is
+    zero.
+    """
+    n = len(gram)
+    # A fixed start vector makes the result reproducible. Its entries differ, so that it is not
+    # orthogonal to the eigenvectors of symmetric designs, such as two clusters of equal size.
+    start = np.random.default_rng(0).standard_normal(n)
+    try:
+        # A tolerance of zero means machine precision.
+        _, vectors = eigsh(gram, count, which="LA", v0=start, ncv=_N_LANCZOS_VECTORS, tol=0.0)
+    except ArpackError:
+        return None
+    return cast(Float, vectors)
 
 
 def next_component(
@@ -307,12 +342,37 @@ def next_components(
 def empty_traces(matrix: CentredArray, n_components: int, n_iter: int) -> SequenceTraces:
     """Return empty traces, which can record the first `n_iter` iterations of each component."""
     n, p = matrix.shape
+    # Traces without iterations are those that are not used again.
+    has_basis = n_iter > 0 and n >= MANY_SAMPLES
     return SequenceTraces(
         np.empty((n_components, n_iter, n)),
         np.empty((n_components, n_iter, p), np.uint8),
         np.empty((n_components, n_iter)),
         # A negative value marks an iteration that is not yet recorded.
         np.full((n_components, n_iter), -1.0),
+        _empty_bases(n_components, n, p) if has_basis else None,
+    )
+
+
+def trace_of_component(traces: SequenceTraces, k: int) -> Trace:
+    """Return the trace of component k, counted from zero, as views of the arrays."""
+    scores, bounds, units, thresholds, bases = traces
+    basis = None if bases is None else SlopeBasis(*(array[k] for array in bases))
+    return Trace(scores[k], bounds[k], units[k], thresholds[k], basis)
+
+
+def _empty_bases(n_components: int, n: int, p: int) -> SlopeBasis:
+    """Return arrays for the slopes of p columns at some vectors of n scores, without vectors.
+
+    The first axis of each array is that of the components.
+    """
+    m = _N_BASIS_VECTORS
+    return SlopeBasis(
+        np.empty((n_components, m, n)),
+        np.empty((n_components, m, p)),
+        np.empty((n_components, m, n)),
+        np.empty((n_components, m, m)),
+        np.zeros((n_components, 1), np.intp),
     )
 
 
@@ -327,7 +387,7 @@ def empty_record(matrix: CentredArray, n_iter: int) -> IterateRecord:
 @cache
 def _trace_without_rows(n: int, p: int) -> Trace:
     """Return a trace for n samples and p features in which no iteration is recorded."""
-    return Trace(np.empty((0, n)), np.empty((0, p), np.uint8), np.empty(0), np.empty(0))
+    return Trace(np.empty((0, n)), np.empty((0, p), np.uint8), np.empty(0), np.empty(0), None)
 
 
 @cache  # most components are not recorded, and making the arrays would take 20 microseconds each

@@ -17,7 +17,6 @@ from mrshc.core.data.centred_array import CentredArray
 from mrshc.core.data.centred_blocks import CentredBlocks
 from mrshc.core.kernels.alternation import AlternationSettings
 from mrshc.core.kernels.component_sequence import SequenceEnd, SequenceTraces
-from mrshc.core.kernels.screening import Trace
 from mrshc.core.sparse_pca.certificates import Certificate
 from mrshc.core.sparse_pca.next_component import (
     AlternationStarts,
@@ -27,6 +26,7 @@ from mrshc.core.sparse_pca.next_component import (
     fill_change,
     next_component,
     next_components,
+    trace_of_component,
 )
 from mrshc.core.sparse_pca.working_sets import EXTRA_COLUMNS, InitialPass
 
@@ -75,6 +75,10 @@ class ComponentSolver(ABC):
         At least one component is returned, and no component beyond `end`. This method may be called
         from several threads at the same time.
         """
+
+    @abstractmethod
+    def discard_traces(self) -> None:
+        """Release memory that only makes further computations faster."""
 
 
 class FullSolver(ComponentSolver):
@@ -147,8 +151,12 @@ class FullSolver(ComponentSolver):
             l1_bound=l1_bound,
             max_iter=self._limits.max_iter,
             tol=self._limits.tol,
-            trace=Trace(*(array[len(earlier)] for array in traces)),
+            trace=trace_of_component(traces, len(earlier)),
         )
+
+    def discard_traces(self) -> None:
+        """Release the memory of the traces, which is needed for trees after a search."""
+        self._idle_traces.clear()
 
 
 class WorkingSetSolver(ComponentSolver):
@@ -209,6 +217,9 @@ class WorkingSetSolver(ComponentSolver):
         )
         component = replace(component, indices=columns[component.indices])
         return [Solution(component, certificate)]
+
+    def discard_traces(self) -> None:
+        """Do nothing, since components on working sets are computed without traces."""
 
     def _restrict_starts(
         self, matrix: CentredArray, columns: Index, change: float

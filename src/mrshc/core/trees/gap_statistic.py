@@ -29,6 +29,8 @@ from mrshc.core.kernels.principal_box import (
     principal_box_of_centred_rows,
     principal_ranges,
 )
+from mrshc.core.parallel import MANY_SAMPLES
+from mrshc.core.trees.large_gap_test import large_gap_test
 from mrshc.core.trees.tree import (
     COMPILED_LINKAGES,
     SQUARED_EUCLIDEAN_METRICS,
@@ -155,7 +157,8 @@ def gap_curve(
         n_standard_errors=_N_STANDARD_ERRORS,
     )
     box = _reference_box(X, settings.metric)
-    observed, reference = gap_test(box, distances, np.stack(partitions), rng, test_settings)
+    test = gap_test if len(distances) < MANY_SAMPLES else large_gap_test
+    observed, reference = test(box, distances, np.stack(partitions), rng, test_settings)
     gap = reference.mean(axis=0) - observed
     standard_error = reference.std(axis=0, ddof=1) * np.sqrt(1 + 1 / settings.n_references)
     return GapCurve(

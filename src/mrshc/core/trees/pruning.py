@@ -141,7 +141,9 @@ def prune(
         node = max(active, key=lambda a: (tree.height(a), a))
         active.remove(node)
         members = tree.members(node)
-        within = distances[np.ix_(members, members)]
+        # All samples are below the root, whose distances need not be copied.
+        is_root = node == tree.root
+        within = distances if is_root else distances[np.ix_(members, members)]
         drawn = members[is_drawn[members]]
         # The box of the reference data sets is computed from at least two samples.
         if members.size < _MIN_SAMPLES_TO_SPLIT or within.max() <= negligible or drawn.size < 2:

@@ -10,13 +10,15 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.cluster import hierarchy
-from scipy.spatial.distance import pdist, squareform
+from scipy.spatial.distance import cdist, pdist, squareform
 
 from mrshc.core.array_types import Float, Index, Labels
 from mrshc.core.kernels.agglomeration import linkage_matrix
+from mrshc.core.kernels.large_agglomeration import large_linkage_matrix, write_working_distances
 from mrshc.core.kernels.leaf_positions import first_leaf_positions
 from mrshc.core.kernels.linkage_codes import LinkageMethod
 from mrshc.core.kernels.tree_cuts import cut_into_clusters
+from mrshc.core.parallel import MANY_SAMPLES, run_parts
 from mrshc.core.trees.correlation import MIN_CORRELATED_FEATURES, standardise_rows
 
 # Metrics that are sums of one term for each feature. Methods with feature weights need such a sum.
@@ -36,6 +38,10 @@ EUCLIDEAN_LINKAGES: tuple[Linkage, ...] = ("ward", "centroid", "median")
 # linkages, for which that algorithm is not valid, are built by scipy.
 COMPILED_LINKAGES: tuple[Linkage, ...] = ("single", "complete", "average", "weighted", "ward")
 
+# Number of samples whose distances to the samples before them are computed in one part. For 10,000
+# samples, these take 10 MB. The number has not been tuned; it does not affect the result.
+_ROWS_PER_PART = 128
+
 
 def min_features(metric: Metric) -> int:
     """Return the smallest number of features for which distances are meaningful."""
@@ -46,8 +52,30 @@ def pairwise_distances(X: Float, metric: Metric) -> Float:
     """Return the square matrix of the distances between the rows (samples) of X."""
     if metric == "correlation":
         return standardise_rows(X).distances()
+    if len(X) >= MANY_SAMPLES:
+        return _pairwise_distances_in_parts(X, metric)
     # The variable has a type annotation because scipy provides no type information.
     distances: Float = squareform(pdist(X, metric))
+    return distances
+
+
+def _pairwise_distances_in_parts(X: Float, metric: AdditiveMetric) -> Float:
+    """Return the distances between the rows of X, computed in threads, without further matrices.
+
+    The function `cdist` adds the terms of a distance in the same order as `pdist`.
+    """
+    n = len(X)
+    distances = np.empty((n, n))
+
+    def write_rows(rows: slice) -> None:
+        part = cdist(X[rows], X[: rows.stop], metric)
+        distances[rows, : rows.stop] = part
+        # The tile on the diagonal is symmetric, so it does not matter that it is written twice.
+        distances[: rows.stop, rows] = part.T
+
+    # The last rows have the most distances, and come first, so that the threads end together.
+    stops = range(n, 0, -_ROWS_PER_PART)
+    run_parts(write_rows, [(slice(max(stop - _ROWS_PER_PART, 0), stop),) for stop in stops])
     return distances
 
 
@@ -69,7 +97,12 @@ def agglomerate(distances: Float, linkage: Linkage) -> Tree:
         Euclidean distances (not squared), as in scipy.
     """
     if linkage in COMPILED_LINKAGES and np.isfinite(distances).all():
-        return Tree(linkage_matrix=linkage_matrix(distances, LinkageMethod[linkage].value))
+        code = LinkageMethod[linkage].value
+        if len(distances) < MANY_SAMPLES:
+            return Tree(linkage_matrix=linkage_matrix(distances, code))
+        working = np.empty(distances.shape)
+        write_working_distances(distances, linkage == "ward", working)
+        return Tree(linkage_matrix=large_linkage_matrix(working, code))
     # The function of scipy raises an error if a distance is not finite. The symmetry of the matrix
     # is not checked, since the matrix may be slightly asymmetric because of rounding errors.
     condensed = squareform(distances, checks=False)
