@@ -39,6 +39,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 # The paper's simulations, its known number of features, and its candidates where it is unknown.
 DESIGNS = {"I": make_simulation_1, "II": make_simulation_2}
 KNOWN, UNKNOWN = 50, (10, 20, 40, 60, 80, 100, 120, 140, 160, 180, 200)
+# The recommended settings of MrSHC.
+RECOMMENDED = {"selection": "association", "linkage": "ward"}
 # Seed of the first draw, as in the studies of tables 1 to 3.
 FIRST_SEED = 5001
 
@@ -388,7 +390,7 @@ def beyond(design, draws, repeats):
     # By name: share of missing values, parameters.
     cases = {
         "search": (0.0, {}),
-        "association": (0.0, {"selection": "association", "linkage": "ward"}),
+        "association": (0.0, RECOMMENDED),
         "refine": (0.0, {"refine": True}),
         "evidence": (0.0, {"selection": "evidence"}),
         "robust": (0.0, {"robust": True}),
@@ -413,7 +415,7 @@ def beyond(design, draws, repeats):
     return {name: statistics.median(s) for name, s in seconds.items()}
 
 
-def out_of_core(n, p, storage, seed=0):
+def out_of_core(n, p, storage, recommended=False, seed=0):
     """Return figures of a search with all candidates and three ranks, in single precision.
 
     Parameters
@@ -423,6 +425,8 @@ def out_of_core(n, p, storage, seed=0):
     storage : {"memory", "map", "cluster"}
         An array in memory, a memory map, or a Dask array on two worker processes, one of which is
         killed during the search.
+    recommended : bool, default=False
+        Whether to use the recommended settings instead of all candidates and three ranks.
     seed : int, default=0
         Seed of the data.
 
@@ -441,7 +445,8 @@ def out_of_core(n, p, storage, seed=0):
         path = Path(folder, "X.npy")
         _write_wide_data(path, n, p, seed)
         # Three ranks keep the largest case within minutes.
-        model = MrSHC(max_rank=3, random_state=0, n_jobs=2)
+        parameters = RECOMMENDED if recommended else {"max_rank": 3}
+        model = MrSHC(**parameters, random_state=0, n_jobs=2)
         with _PeakAnonymousMemory() as peak:
             if storage == "cluster":
                 seconds, killed_after = _fit_on_cluster(model, path, p)

@@ -1,12 +1,11 @@
-"""Time and peak memory of fits with many samples; prints one JSON line for each case.
+"""Time and peak memory of fits with many samples. Run by hand.
 
 Usage: python benchmarks/many_samples.py [CASE ...]
 
 The cases are those of `CASES`; without an argument, all are run. Each case runs in a process of its
-own, with two threads. It needs up to 4 GB of memory and, on two cores, up to half an hour. Linux is
-required, since the peak of the memory is read from /proc.
-
-The fields of a line are:
+own, with two threads. It needs up to 6 GB of memory and, on two cores, up to half an hour. Linux is
+required, since the peak of the memory is read from /proc. The results are written to
+benchmarks/many_samples.json, and `make bench` renders them. The fields are:
 
 - case, n, p: name of the case, and the number of samples and features;
 - seconds, cpu_seconds: wall-clock time and processor time of the fit;
@@ -25,11 +24,11 @@ from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
+from cases import RECOMMENDED
 
 from mrshc import MrSHC
 
 # For each case: the number of samples, of features, and the parameters of the estimator.
-RECOMMENDED = {"selection": "association", "linkage": "ward"}
 KNOWN = {"n_features_to_select": 50}
 CASES = {
     "recommended_5000": (5_000, 20_000, RECOMMENDED),
@@ -37,6 +36,7 @@ CASES = {
     "recommended_10000": (10_000, 20_000, RECOMMENDED),
     "known_10000": (10_000, 20_000, KNOWN),
 }
+RESULTS = Path(__file__).with_name("many_samples.json")
 N_CLUSTERS, N_INFORMATIVE = 4, 50
 N_JOBS = 2
 
@@ -92,9 +92,15 @@ def run(case):
 
 
 def main(names):
-    """Run each case in a process of its own."""
+    """Run each case in a process of its own, and keep the results of the others."""
     for name in names or CASES:
-        subprocess.run([sys.executable, __file__, "--here", name], check=True)
+        command = [sys.executable, __file__, "--here", name]
+        line = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+        sys.stdout.write(line)
+        results = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+        results[name] = json.loads(line)
+        ordered = {case: results[case] for case in CASES if case in results}
+        RESULTS.write_text(json.dumps(ordered, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -34,6 +34,7 @@ def test_pages_show_the_committed_results(results, tmp_path, monkeypatch):
     for part in results:
         assert shown.count(f"<!-- {part} -->\n\n") == 1
     assert results["gpu"]["figures"] == json.loads(bench.GPU.read_text())
+    assert results["many_samples"]["figures"] == json.loads(bench.MANY_SAMPLES.read_text())
 
 
 def test_early_stopping_hardly_ever_decides_otherwise(results):

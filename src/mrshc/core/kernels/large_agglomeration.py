@@ -70,7 +70,10 @@ def write_distances_without(
         row, copied = distances[i], working[i]
         for k in range(i + 1, n):
             copied[k] = row[k]
-        for j in range(features.shape[0]):
+        n_fours = features.shape[0] // 4 if is_squared else 0
+        for f in range(n_fours):
+            _subtract_four_squared_differences(copied, features[4 * f : 4 * f + 4], i)
+        for j in range(4 * n_fours, features.shape[0]):
             if is_squared:
                 _subtract_squared_differences(copied, features[j], i)
             else:
@@ -89,6 +92,20 @@ def _subtract_squared_differences(row: Float, values: Float, i: int) -> None:
     for k in range(i + 1, row.size):
         difference = values[k] - value
         row[k] -= difference * difference
+
+
+@jit()
+def _subtract_four_squared_differences(row: Float, values: Float, i: int) -> None:
+    """Subtract the squared differences of four features, whose values are in rows.
+
+    The differences are subtracted in the order of the features. Each entry of the row is loaded and
+    stored once instead of four times.
+    """
+    first, second, third, fourth = values[0], values[1], values[2], values[3]
+    a, b, c, d = first[i], second[i], third[i], fourth[i]
+    for k in range(i + 1, row.size):
+        e, f, g, h = first[k] - a, second[k] - b, third[k] - c, fourth[k] - d
+        row[k] = row[k] - e * e - f * f - g * g - h * h
 
 
 @jit()
