@@ -678,12 +678,20 @@ USES_OF_MANY_SAMPLES = (
 )
 
 
-@pytest.mark.parametrize("selection", ["silhouette", "association", "evidence"])
 @pytest.mark.parametrize(
-    ("metric", "linkage"),
-    [("sqeuclidean", "ward"), ("cityblock", "complete"), ("correlation", "average")],
+    ("selection", "metric", "linkage", "is_incomplete"),
+    [
+        ("silhouette", "sqeuclidean", "ward", False),
+        ("silhouette", "sqeuclidean", "ward", True),
+        ("silhouette", "cityblock", "complete", False),
+        ("silhouette", "correlation", "average", False),
+        ("association", "sqeuclidean", "ward", False),
+        ("association", "sqeuclidean", "ward", True),
+        ("association", "correlation", "average", True),
+        ("evidence", "sqeuclidean", "ward", False),
+        ("evidence", "cityblock", "complete", True),
+    ],
 )
-@pytest.mark.parametrize("is_incomplete", [False, True])
 def test_the_result_for_many_samples_is_that_for_few(
     selection, metric, linkage, is_incomplete, monkeypatch
 ):

@@ -355,10 +355,13 @@ def empty_traces(matrix: CentredArray, n_components: int, n_iter: int) -> Sequen
 
 
 def trace_of_component(traces: SequenceTraces, k: int) -> Trace:
-    """Return the trace of component k, counted from zero, as views of the arrays."""
-    scores, bounds, units, thresholds, bases = traces
-    basis = None if bases is None else SlopeBasis(*(array[k] for array in bases))
-    return Trace(scores[k], bounds[k], units[k], thresholds[k], basis)
+    """Return the trace of component k, counted from zero, as views of the arrays.
+
+    The trace has no basis: it is used for data with missing values, for which another version of
+    the alternating algorithm would have to be compiled.
+    """
+    scores, bounds, units, thresholds, _ = traces
+    return Trace(scores[k], bounds[k], units[k], thresholds[k], None)
 
 
 def _empty_bases(n_components: int, n: int, p: int) -> SlopeBasis:
