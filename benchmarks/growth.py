@@ -7,12 +7,12 @@ fitted to the measurements by least squares of the relative errors.
 from typing import Any, NamedTuple
 
 import numpy as np
+from cases import RECOMMENDED
 from scipy.optimize import nnls
 
 # Size of a fit, in which one quantity at a time is varied over the values below.
 BASE_SIZE = {"n": 100, "p": 2000}
 PAPER = {"n_features_to_select": 50, "max_rank": 5, "n_clusters": 3}
-RECOMMENDED = {"selection": "association", "linkage": "ward"}
 _WIDTHS = [500, 2000, 5000, 20_000, 50_000]
 
 

@@ -203,8 +203,8 @@ def check_certificates(
     Parameters
     ----------
     matrix : CentredBlocks
-        The data. This object stores the columns that violate or nearly violate a certificate in
-        memory, because the enlarged working sets need these columns.
+        The data. This object stores the columns of the enlarged working sets in memory and, unless
+        the data are on a device, all columns that violate or nearly violate a certificate.
     certificates : sequence of Certificate
         Certificates to check. A certificate without steps always holds.
 
@@ -233,8 +233,8 @@ def check_certificates(
         holds = bool(products.max(initial=0.0) <= 1.0)
         working_set = np.union1d(certificates[i].working_set, columns[largest])
         outcomes[i] = CheckOutcome(working_set, holds)
-        if matrix.is_on_device:
-            matrix.store_from_data(working_set)
+    if matrix.is_on_device:
+        matrix.store_from_data(np.unique(np.concatenate([o.working_set for o in outcomes])))
     return outcomes
 
 
