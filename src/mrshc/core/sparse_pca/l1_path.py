@@ -176,7 +176,8 @@ class ComponentPath:
         The first `rank` components are computed if they are not yet stored. If the components with
         the smallest numbers select `stop_at` or more features, the others are not computed.
         """
-        end = SequenceEnd(rank, stop_at)
+        # A number of type float in all calls: the loops would be compiled again for integers.
+        end = SequenceEnd(rank, float(stop_at))
         with self._lock:
             bound = self._bounds.setdefault(l1_bound, _SolvedBound())
         # Threads that need the same bound wait here, so that no component is computed twice.
