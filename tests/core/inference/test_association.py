@@ -277,3 +277,16 @@ def test_q_values_are_those_of_scipy():
         np.testing.assert_allclose(
             benjamini_hochberg(p_values), stats.false_discovery_control(p_values)
         )
+
+
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.05, 0.5, 1.0])
+def test_small_q_values_need_only_the_small_p_values(share):
+    rng = np.random.default_rng(8)
+    p_values = rng.random(1000) ** 2
+    all_q_values = benjamini_hochberg(p_values)
+    is_small = p_values <= share
+    q_values = benjamini_hochberg(p_values[is_small], n_hypotheses=1000)
+    np.testing.assert_array_equal(q_values <= share, all_q_values[is_small] <= share)
+    assert not np.any(all_q_values[~is_small] <= share)
+    exact = q_values <= share
+    np.testing.assert_array_equal(q_values[exact], all_q_values[is_small][exact])

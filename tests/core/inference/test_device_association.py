@@ -37,7 +37,9 @@ def run(tests, block, start, xp):
 @pytest.mark.parametrize("n", [8, 30, 200])
 @pytest.mark.parametrize("kind", ["continuous", "ties", "separated"])
 def test_p_values_and_strengths_are_those_of_the_compiled_tests(place, kind, n, monkeypatch):
-    monkeypatch.setattr(device_association, "_PART_CELLS", 7 * n)  # several parts
+    # Parts of 7 columns, and p-values of two parts at once.
+    monkeypatch.setattr(device_association, "_PART_CELLS", 7 * n)
+    monkeypatch.setattr(device_association, "_PART_P_VALUES", 2 * 7 * 12)
     rng = np.random.default_rng(n)
     partitions = cuts(rng, n, 2)
     X = rng.normal(size=(n, 40)) * 10.0 ** rng.integers(-3, 4, size=40)

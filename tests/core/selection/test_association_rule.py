@@ -111,7 +111,7 @@ def refinement(*, supported=True, n_associated=7, strength=12.5):
         features=np.arange(3),
         associated=np.arange(n_associated if has_features else 0),
         strength=strength if has_features else 0.0,
-        q_values=np.ones(20),
+        p_values=np.ones(20),
         n_rounds=2,
     )
 

@@ -276,8 +276,9 @@ def violations(made, X, gaps, xp, *, step):
     parts = []
     for start in range(0, X.shape[1], step):
         block, roots = X[:, start : start + step], gaps[start : start + step]
+        indices = np.arange(start, start + block.shape[1])
         parts.append(
-            batch.check(xp.asarray(block), xp.asarray(roots) if gaps.any() else None, start, xp)
+            batch.check(xp.asarray(block), xp.asarray(roots) if gaps.any() else None, indices, xp)
         )
     return Violations(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 

@@ -221,7 +221,7 @@ def cauchy_combination(p_values: Float) -> Float:
     return combined
 
 
-def benjamini_hochberg(p_values: Float) -> Float:
+def benjamini_hochberg(p_values: Float, *, n_hypotheses: int | None = None) -> Float:
     """Return q-values, computed by the procedure of Benjamini and Hochberg [1]_.
 
     The q-value of a hypothesis is the smallest false discovery rate at which the hypothesis is
@@ -231,11 +231,15 @@ def benjamini_hochberg(p_values: Float) -> Float:
     ----------
     p_values : ndarray of shape (m,)
         P-values of m hypotheses.
+    n_hypotheses : int or None, default=None
+        Number of all tested hypotheses, if `p_values` are only the m smallest p-values. None means
+        m.
 
     Returns
     -------
     ndarray of shape (m,)
-        Q-values in the order of the p-values.
+        Q-values in the order of the p-values. If `p_values` are only the smallest ones, q-values
+        that exceed the largest of them are upper limits.
 
     References
     ----------
@@ -248,7 +252,7 @@ def benjamini_hochberg(p_values: Float) -> Float:
     # so stored results would not be reproduced exactly.
     order = np.argsort(p_values, kind="stable")
     m = p_values.size
-    scaled = p_values[order] * m / np.arange(1, m + 1)
+    scaled = p_values[order] * (n_hypotheses or m) / np.arange(1, m + 1)
     out = np.empty(m)
     out[order] = np.minimum(1.0, np.minimum.accumulate(scaled[::-1])[::-1])
     return out

@@ -25,6 +25,9 @@ from mrshc.core.kernels.p_values import CONVERGED, LARGEST_COMBINED
 # Number of values that are processed at once: 256 MB in double precision. Several temporary arrays
 # of this size are needed. The number has not been tuned.
 _PART_CELLS = 1 << 25
+# Number of p-values that are computed at once: 128 MB in double precision. With more of them, a
+# device needs fewer calls. The number has not been tuned.
+_PART_P_VALUES = 1 << 24
 # Number of steps of the continued fraction after which convergence is checked, since a check waits
 # for the device.
 _CHECK_INTERVAL = 8
@@ -124,26 +127,57 @@ class DeviceTests:
         is_member = to_device_of(block, self._is_member, xp)
         weights = to_device_of(block, self._weights, xp)
         n_trees, n_cuts = self._shape
+        step = max(_PART_CELLS // n, 1)
+        # Ranks are stored by the first column of a part, so all passes have the same parts.
+        n_parts = max(_PART_P_VALUES // (step * n_trees * n_cuts), 1)
         out = []
-        for first, stop in _ranges(block.shape[1], max(_PART_CELLS // n, 1)):
-            values = xp.astype(block[:, first:stop].T, xp.float64, copy=True)
-            rank_sums = self._ranks.centred(values, start + first, xp) @ is_member
-            values = values - xp.mean(values, axis=1, keepdims=True)
-            between = (values @ is_member) ** 2 @ weights
-            # The ranks are doubled, so squares are divided by four. The total sum of squares is not
-            # reduced for ties, as in the compiled function.
-            shares = rank_sums**2 @ weights / (n * (n * n - 1.0) / 3.0)
+        for first, stop in _ranges(0, block.shape[1], n_parts * step):
+            parts = [
+                self._explain(block[:, a:b], start + a, xp, is_member=is_member, weights=weights)
+                for a, b in _ranges(first, stop, step)
+            ]
+            shares, between = (xp.concat(arrays) for arrays in zip(*parts, strict=True))
             p_values = _tail_probabilities(shares, self._n_clusters, n, xp)
             combined = _cauchy_combinations(xp.reshape(p_values, (-1, n_trees, n_cuts)), xp)
             strengths = xp.mean(xp.reshape(between, (-1, n_trees, n_cuts)), axis=2)
             out.append((stop - first, (to_host(combined), to_host(strengths))))
         return out
 
+    def _explain(
+        self, columns: Any, start: int, xp: Any, *, is_member: Any, weights: Any
+    ) -> tuple[Any, Any]:
+        """Return the shares of the variance of ranks that partitions explain, and sums of squares.
 
-def _ranges(size: int, step: int) -> Iterator[tuple[int, int]]:
-    """Yield the ends of consecutive ranges of at most `step` numbers, from 0 to `size`."""
-    for first in range(0, size, step):
-        yield first, min(first + step, size)
+        Parameters
+        ----------
+        columns : array of shape (n, b)
+            Some columns of the data, of which the first one has the index `start`.
+        start, xp : int, module
+            Index of the first column, and array namespace.
+        is_member, weights : array
+            The arrays `_is_member` and `_weights` on the device.
+
+        Returns
+        -------
+        shares : array of shape (b, n_trees * n_cuts)
+            Shares of the variance of the ranks.
+        between : array of shape (b, n_trees * n_cuts)
+            Sums of squares between the clusters.
+        """
+        n = columns.shape[0]
+        values = xp.astype(columns.T, xp.float64, copy=True)
+        rank_sums = self._ranks.centred(values, start, xp) @ is_member
+        values = values - xp.mean(values, axis=1, keepdims=True)
+        between = (values @ is_member) ** 2 @ weights
+        # The ranks are doubled, so squares are divided by four. The total sum of squares is not
+        # reduced for ties, as in the compiled function.
+        return rank_sums**2 @ weights / (n * (n * n - 1.0) / 3.0), between
+
+
+def _ranges(first: int, stop: int, step: int) -> Iterator[tuple[int, int]]:
+    """Yield the ends of consecutive ranges of at most `step` numbers, from `first` to `stop`."""
+    for start in range(first, stop, step):
+        yield start, min(start + step, stop)
 
 
 def _tail_probabilities(shares: Any, n_clusters: Index, n: int, xp: Any) -> Any:

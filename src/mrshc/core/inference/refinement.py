@@ -113,8 +113,8 @@ class RefinementResult:
     strength : float
         Sum, over the associated features, of the sum of squares between clusters; zero unless
         `supported` is True.
-    q_values : ndarray of shape (p,)
-        Q-values of all p features in the last round.
+    p_values : ndarray of shape (p,)
+        P-values of all p features in the last round; 1 if a feature could not be tested.
     n_rounds : int
         Number of rounds that were carried out.
     """
@@ -123,8 +123,15 @@ class RefinementResult:
     features: Index
     associated: Index
     strength: float
-    q_values: Float
+    p_values: Float
     n_rounds: int
+
+    @property
+    def q_values(self) -> Float:
+        """Q-values of all p features in the last round; 1 if a feature could not be tested."""
+        q_values, is_tested = np.ones(self.p_values.size), self.p_values < 1.0
+        q_values[is_tested] = benjamini_hochberg(self.p_values[is_tested])
+        return q_values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -234,7 +241,7 @@ class _Refinement:
         self.associated: Index = np.empty(0, np.intp)
         self.result: RefinementResult | None = None
         self.strength = 0.0
-        self._q_values: Float = np.empty(0)
+        self._p_values: Float = np.empty(0)
         self._start = self.present
         self._settings = settings
         self._previous = set[bytes]()
@@ -245,12 +252,8 @@ class _Refinement:
         """Replace the current set by the associated features, given the scores for this set."""
         settings = self._settings
         self._n_rounds += 1
-        # A combined p-value of 1 means that no test was possible, as for a constant feature. Such a
-        # feature is not one of the tested hypotheses.
-        is_tested = scores.p_values < 1.0
-        self._q_values = np.ones(is_tested.size)
-        self._q_values[is_tested] = benjamini_hochberg(scores.p_values[is_tested])
-        self.associated = np.flatnonzero(self._q_values <= settings.alpha)
+        self._p_values = scores.p_values
+        self.associated = _associated_features(scores.p_values, settings.alpha)
         if self.associated.size < settings.min_features:
             self.end()
             return
@@ -280,9 +283,22 @@ class _Refinement:
             features=self.present if has_enough else self._start,
             associated=self.associated if has_enough else np.empty(0, np.intp),
             strength=self.strength if has_enough else 0.0,
-            q_values=self._q_values,
+            p_values=self._p_values,
             n_rounds=self._n_rounds,
         )
+
+
+def _associated_features(p_values: Float, alpha: float) -> Index:
+    """Return the indices of the features whose q-value is at most alpha, in increasing order."""
+    # A combined p-value of 1 means that no test was possible, as for a constant feature. Such a
+    # feature is not one of the tested hypotheses.
+    n_tested = int(np.count_nonzero(p_values < 1.0))
+    # A q-value is at least as large as its p-value. Features with larger p-values therefore cannot
+    # be associated, and are not sorted.
+    candidates = np.flatnonzero((p_values <= alpha) & (p_values < 1.0))
+    q_values = benjamini_hochberg(p_values[candidates], n_hypotheses=n_tested)
+    associated: Index = candidates[q_values <= alpha]
+    return associated
 
 
 def association_scores(

@@ -11,8 +11,9 @@ each certificate is checked as soon as its component has been computed.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from functools import partial
 from queue import Empty, SimpleQueue
 from threading import Lock
@@ -25,6 +26,7 @@ from mrshc.core.array_types import Index, Mask
 from mrshc.core.data.centred_blocks import CentredBlocks
 from mrshc.core.data.centring import Centring
 from mrshc.core.sparse_pca.certificates import Certificate, CertificateBatch, Violations
+from mrshc.core.sparse_pca.device_bounds import ColumnBounds, take_columns_at
 from mrshc.core.sparse_pca.working_sets import WorkingSets, take_columns
 
 ComponentKey = tuple[float, int]  # L1 bound, and position of the component, counted from zero
@@ -136,6 +138,7 @@ class ImmediateCertifier(Certifier):
         self._working_sets = working_sets
         self._waiting: SimpleQueue[tuple[Certificate, Future[CheckOutcome]]] = SimpleQueue()
         self._pass_lock = Lock()
+        self._bounds = ColumnBounds(matrix.offsets)
 
     def accept(self, key: ComponentKey, certificate: Certificate | None) -> bool:
         """Return whether the certificate of a component holds.
@@ -163,7 +166,7 @@ class ImmediateCertifier(Certifier):
         """
         certificates, futures = zip(*_drain_queue(self._waiting), strict=True)
         try:
-            outcomes = check_certificates(self._matrix, certificates)
+            outcomes = check_certificates(self._matrix, certificates, bounds=self._bounds)
         except BaseException as error:
             # If a future received neither a result nor an error, the thread that waits for it would
             # never end.
@@ -196,7 +199,10 @@ class CheckOutcome(NamedTuple):
 
 
 def check_certificates(
-    matrix: CentredBlocks, certificates: Sequence[Certificate]
+    matrix: CentredBlocks,
+    certificates: Sequence[Certificate],
+    *,
+    bounds: ColumnBounds | None = None,
 ) -> list[CheckOutcome]:
     """Check certificates in one pass over all columns, and return the outcomes.
 
@@ -207,6 +213,8 @@ def check_certificates(
         the data are on a device, all columns that violate or nearly violate a certificate.
     certificates : sequence of Certificate
         Certificates to check. A certificate without steps always holds.
+    bounds : ColumnBounds or None, default=None
+        Bounds for data on a device that earlier checks have used; None stands for new ones.
 
     Returns
     -------
@@ -218,7 +226,7 @@ def check_certificates(
     with_steps = [i for i, c in enumerate(certificates) if c.thresholds.size]
     if not with_steps:
         return outcomes
-    violations = _find_violations(matrix, [certificates[i] for i in with_steps])
+    violations = _find_violations(matrix, [certificates[i] for i in with_steps], bounds=bounds)
     # Group the violations by certificate.
     order = np.argsort(violations.certificates, kind="stable")
     ends = np.searchsorted(violations.certificates[order], np.arange(len(with_steps) + 1))
@@ -238,21 +246,36 @@ def check_certificates(
     return outcomes
 
 
-def _find_violations(matrix: CentredBlocks, certificates: Sequence[Certificate]) -> Violations:
+def _find_violations(
+    matrix: CentredBlocks, certificates: Sequence[Certificate], *, bounds: ColumnBounds | None
+) -> Violations:
     """Return the columns that violate or nearly violate a certificate, found in one pass."""
     batch = CertificateBatch.from_certificates(certificates, unit=matrix.rms_column_norm)
-    if not matrix.is_on_device:
-        batch.grouped  # noqa: B018 - compute the groups once here, not in every worker
-    # Columns are stored while their block is in memory, which saves another pass over the data. A
-    # device contains all columns, so those that are needed can be copied later.
-    is_stored = None if matrix.is_on_device else matrix.is_stored
-    check = partial(_check_block, centring=matrix.centring, is_stored=is_stored, batch=batch)
-    violations_of_blocks = list[Violations]()
-    for violations, indices, columns in matrix.map_blocks(check):
-        matrix.store(indices, columns)
-        violations_of_blocks.append(violations)
+    if matrix.is_on_device:
+        bounds = bounds or ColumnBounds(matrix.offsets)
+        check = partial(
+            _check_block_on_device, centring=matrix.centring, batch=batch, bounds=bounds
+        )
+        violations_of_blocks = list(matrix.map_blocks(check))
+    else:
+        violations_of_blocks = list(_check_and_store_columns(matrix, batch))
     parts = zip(*violations_of_blocks, strict=True)
     return Violations(*(np.concatenate(part) for part in parts))
+
+
+def _check_and_store_columns(
+    matrix: CentredBlocks, batch: CertificateBatch
+) -> Iterator[Violations]:
+    """Yield the columns of each block that violate or nearly violate a certificate of a batch.
+
+    These columns are stored in memory while their block is there, which saves another pass over the
+    data.
+    """
+    batch.grouped  # noqa: B018 - compute the groups once here, not in every worker
+    check = partial(_check_block, centring=matrix.centring, is_stored=matrix.is_stored, batch=batch)
+    for violations, indices, columns in matrix.map_blocks(check):
+        matrix.store(indices, columns)
+        yield violations
 
 
 def _check_block(
@@ -261,7 +284,7 @@ def _check_block(
     xp: Any,
     *,
     centring: Centring,
-    is_stored: Mask | None,
+    is_stored: Mask,
     batch: CertificateBatch,
 ) -> tuple[Violations, Index, NDArray[Any]]:
     """Return the columns of one block that violate or nearly violate a certificate of a batch.
@@ -271,18 +294,49 @@ def _check_block(
     violations : Violations
         The pairs of a certificate and a column that violates or nearly violates it.
     indices : ndarray of shape (m,)
-        Indices of the columns in `violations` that are not yet stored in memory. There are none if
-        `is_stored` is None.
+        Indices of the columns in `violations` that are not yet stored in memory.
     columns : ndarray of shape (n_samples, m)
         The columns at `indices`, before centring.
     """
-    centred = centring(block, start, xp)
+    violations = _check_columns(
+        block, np.arange(start, start + block.shape[1]), xp, centring=centring, batch=batch
+    )
+    new = np.unique(violations.columns)
+    new = new[~is_stored[new]]
+    return violations, new, take_columns(block, new - start, xp)
+
+
+def _check_block_on_device(
+    block: Any,
+    start: int,
+    xp: Any,
+    *,
+    centring: Centring,
+    batch: CertificateBatch,
+    bounds: ColumnBounds,
+) -> Violations:
+    """Return the columns of one block that violate or nearly violate a certificate of a batch.
+
+    No columns are copied to main memory, since those that are needed can be copied later.
+    """
+    indices = np.arange(start, start + block.shape[1])
+    # Bounds are computed for data in single precision without missing values.
+    if centring.fill is None and block.dtype == xp.float32:
+        near = batch.columns_to_check(block, start, xp, bounds=bounds)
+        if near is not None:
+            block, indices = take_columns_at(block, near, xp), indices[near]
+    return _check_columns(block, indices, xp, centring=centring, batch=batch)
+
+
+def _check_columns(
+    columns: Any, indices: Index, xp: Any, *, centring: Centring, batch: CertificateBatch
+) -> Violations:
+    """Return those of the given columns that violate or nearly violate a certificate of a batch.
+
+    `columns` has the shape (n_samples, m) and contains the columns at `indices`, before centring.
+    """
+    centred = replace(centring, offsets=centring.offsets[indices])(columns, 0, xp)
     missing_norms = None
     if centring.fill is not None:
-        missing_norms = xp.sqrt(xp.sum(xp.astype(xp.isnan(block), xp.float64), axis=0))
-    violations = batch.check(centred, missing_norms, start, xp)
-    new = np.empty(0, np.intp)
-    if is_stored is not None:
-        new = np.unique(violations.columns)
-        new = new[~is_stored[new]]
-    return violations, new, take_columns(block, new - start, xp)
+        missing_norms = xp.sqrt(xp.sum(xp.astype(xp.isnan(columns), xp.float64), axis=0))
+    return batch.check(centred, missing_norms, indices, xp)

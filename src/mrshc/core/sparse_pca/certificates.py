@@ -28,6 +28,7 @@ from mrshc.core.kernels.leader_groups import (
     find_large_products,
     leader_clustering,
 )
+from mrshc.core.sparse_pca.device_bounds import ColumnBounds
 
 # A column nearly violates a certificate if its absolute inner product with u is above this multiple
 # of the threshold. Such columns are added to the working set too: thresholds decrease slightly when
@@ -235,7 +236,7 @@ class CertificateBatch:
         with np.errstate(over="ignore"):
             return _GroupedVectors(groups, basis.astype(np.float32), coordinates.astype(np.float32))
 
-    def check(self, block: Any, missing_norms: Any, start: int, xp: Any) -> Violations:
+    def check(self, block: Any, missing_norms: Any, indices: Index, xp: Any) -> Violations:
         """Return the columns of a block that violate or nearly violate a certificate.
 
         Parameters
@@ -246,15 +247,15 @@ class CertificateBatch:
             Square root of the number of missing values in each column; None if no value is
             missing. If the value that replaces missing values changes by c, then the inner product
             of the column with a unit vector changes by at most |c| times this root.
-        start : int
-            Index of the first column of the block in the data.
+        indices : ndarray of shape (b,)
+            Indices of the columns of the block in the data.
         xp : module
             Array namespace of the block, such as numpy or torch.
         """
         find = self._near_violations_by_groups if xp is np else self._near_violations_on_device
         parts = [_NO_VIOLATIONS, *find(block, missing_norms, xp)]
         owners, columns, products = (np.concatenate(part) for part in zip(*parts, strict=True))
-        columns += start
+        columns = indices[columns]
         outside = ~self.working_sets.are_members(owners, columns)
         return Violations(owners[outside], columns[outside], products[outside])
 
@@ -291,13 +292,7 @@ class CertificateBatch:
         pairs may include columns of the working sets. All inner products are computed, since
         selecting groups first would take more time on a device.
         """
-        if not self._device_copies:
-            vectors, shifts = self._padded_vectors_and_shifts()
-            self._device_copies[:] = (
-                to_device_of(block, vectors, xp),
-                to_device_of(block, shifts, xp),
-            )
-        vectors, shifts = self._device_copies
+        vectors, shifts = self._vectors_and_shifts_on_device(block, xp)
         n_vectors, n_columns = int(vectors.shape[0]), int(block.shape[1])
         n_steps = n_vectors // self.n_certificates
         # Each slice contains all vectors of each of its certificates, so that the maximum over the
@@ -311,6 +306,38 @@ class CertificateBatch:
             largest = xp.max(xp.reshape(products, (-1, n_steps, n_columns)), axis=1)
             i, j = xp.nonzero(largest > NEAR_VIOLATION)
             yield Violations(to_host(i) + first // n_steps, to_host(j), to_host(largest[i, j]))
+
+    def columns_to_check(
+        self, block: Any, start: int, xp: Any, *, bounds: ColumnBounds
+    ) -> Index | None:
+        """Return the columns of a block that may violate or nearly violate a certificate.
+
+        Parameters
+        ----------
+        block : array of shape (n_samples, b)
+            Columns in single precision on a device, before centring and without missing values.
+        start : int
+            Index of the first column of the block in the data.
+        xp : module
+            Array namespace of the block, such as torch.
+        bounds : ColumnBounds
+            Object that computes bounds of inner products.
+
+        Returns
+        -------
+        ndarray of int or None
+            Positions in the block, in increasing order; None if all columns have to be checked.
+        """
+        vectors, _ = self._vectors_and_shifts_on_device(block, xp)
+        return bounds.may_exceed(NEAR_VIOLATION, vectors, block=block, start=start, xp=xp)
+
+    def _vectors_and_shifts_on_device(self, block: Any, xp: Any) -> list[Any]:
+        """Return the padded vectors and shifts on the device of a block."""
+        if not self._device_copies:
+            self._device_copies[:] = (
+                to_device_of(block, values, xp) for values in self._padded_vectors_and_shifts()
+            )
+        return self._device_copies
 
     def _padded_vectors_and_shifts(self) -> tuple[Float, Float]:
         """Return the vectors and the shifts, with the same number of vectors for each certificate.

@@ -1,0 +1,96 @@
+"""Bounds on a device exclude no column with a large inner product, however products are rounded."""
+
+import array_api_strict as xp
+import numpy as np
+import pytest
+
+from mrshc.core.data.centring import Centring
+from mrshc.core.sparse_pca import device_bounds
+from mrshc.core.sparse_pca.certificate_checking import _check_block_on_device
+from mrshc.core.sparse_pca.certificates import NEAR_VIOLATION, Certificate, CertificateBatch
+from mrshc.core.sparse_pca.device_bounds import ColumnBounds
+
+
+def unit_vectors(rng, shape):
+    vectors = rng.normal(size=shape)
+    return vectors / np.linalg.norm(vectors, axis=1)[:, None]
+
+
+def found_columns(X, offsets, vectors, limit, *, start=0):
+    bounds = ColumnBounds(np.concatenate([np.full(start, 1e9), offsets]))
+    return bounds.may_exceed(limit, xp.asarray(vectors), block=xp.asarray(X), start=start, xp=xp)
+
+
+def with_factors_of_8_bits(monkeypatch):
+    """Cut the vectors in single precision off after 8 bits, at least as much as devices round."""
+    plain = xp.astype
+
+    def rounded(values, dtype, **options):
+        values = plain(values, dtype, **options)
+        if dtype != xp.float32 or values.ndim < 2 or values.shape[1] == 1:
+            return values
+        bits = np.array(values).view(np.int32) & ~np.int32((1 << 16) - 1)
+        return xp.asarray(bits.view(np.float32))
+
+    monkeypatch.setattr(xp, "astype", rounded)
+
+
+@pytest.mark.parametrize("is_coarse", [False, True], ids=["single", "bfloat16"])
+@pytest.mark.parametrize("shift", [0.0, 10.0])
+def test_no_large_product_is_missed_and_few_columns_are_left(shift, is_coarse, monkeypatch):
+    monkeypatch.setattr(device_bounds, "_MAX_PRODUCTS", 2000 * 3)  # several parts
+    monkeypatch.setattr(device_bounds, "_MAX_SHARE", 1.0)
+    rng = np.random.default_rng(0)
+    X = (rng.normal(size=(50, 2000)) + shift * rng.normal(size=2000)).astype(np.float32)
+    offsets = X.mean(axis=0, dtype=np.float64)
+    vectors = unit_vectors(rng, (7, 50))
+    largest = np.abs(vectors @ (X - offsets)).max(axis=0)
+    # Limits just below the products of columns, which must therefore be found.
+    if is_coarse:
+        with_factors_of_8_bits(monkeypatch)
+    for limit in (np.sort(largest)[[-1, -10, -50]] * (1 - 1e-9)).tolist():
+        found = found_columns(X, offsets, vectors, limit, start=4)
+        assert set(np.flatnonzero(largest > limit)) <= set(found)
+        assert found.size < np.count_nonzero(largest > 0.9 * limit)
+
+
+def test_bounds_that_exclude_too_few_columns_are_not_used():
+    rng = np.random.default_rng(1)
+    X, vectors = rng.normal(size=(20, 60)).astype(np.float32), unit_vectors(rng, (2, 20))
+    assert found_columns(X, np.zeros(60), vectors, 1e-3) is None
+    # Vectors that overflow in single precision have no bounds.
+    with np.errstate(over="ignore", invalid="ignore"):
+        assert found_columns(X, np.zeros(60), vectors * 1e60, 1e62) is None
+
+
+def test_the_violations_of_a_block_are_those_without_bounds(monkeypatch):
+    rng = np.random.default_rng(2)
+    X = rng.normal(3.0, size=(30, 400)).astype(np.float32)
+    centring = Centring(offsets=np.append(np.zeros(10), X.mean(axis=0, dtype=float)), fill=None)
+    scores = unit_vectors(rng, (5, 30))
+    certificate = Certificate(
+        working_set=np.array([12, 40]),
+        scores=scores,
+        thresholds=np.quantile(np.abs(scores @ (X - centring.offsets[10:])), 0.998, axis=1),
+        fill_change=0.0,
+        max_violations=10,
+    )
+
+    def check():
+        batch = CertificateBatch.from_certificates([certificate], unit=5.0)
+        return _check_block_on_device(
+            xp.asarray(X),
+            10,
+            xp,
+            centring=centring,
+            batch=batch,
+            bounds=ColumnBounds(centring.offsets),
+        )
+
+    found = check()
+    monkeypatch.setattr(ColumnBounds, "may_exceed", lambda *_, **__: None)
+    expected = check()
+    assert expected.columns.size > 5
+    np.testing.assert_array_equal(found.columns, expected.columns)
+    np.testing.assert_allclose(found.products, expected.products, rtol=1e-12)
+    assert found.products.min() > NEAR_VIOLATION
