@@ -10,7 +10,6 @@ from mrshc.core.sparse_pca.working_sets import (
     WorkingSets,
     _largest_positions_by_row,
     initial_pass,
-    take_columns,
 )
 from storage_backends import ArrayInBlocks, clustered, matrix_at, use_small_blocks
 
@@ -149,12 +148,3 @@ def test_positions_of_the_largest_entries_are_in_decreasing_order_of_size(count)
     products = np.random.default_rng(0).normal(size=(4, 8))
     expected = np.argsort(-np.abs(products), axis=1)[:, :count]
     np.testing.assert_array_equal(_largest_positions_by_row(products, count), expected)
-
-
-@pytest.mark.parametrize("xp", [np, array_api_strict])
-@pytest.mark.parametrize("indices", [[], [4], [3, 0, 2]])
-def test_columns_are_taken_from_blocks_of_every_namespace(xp, indices):
-    X, indices = np.arange(10.0).reshape(2, 5), np.array(indices, dtype=np.intp)
-    found = take_columns(xp.asarray(X), indices, xp)
-    assert isinstance(found, np.ndarray)
-    np.testing.assert_array_equal(found, X[:, indices])

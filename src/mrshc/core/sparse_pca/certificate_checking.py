@@ -25,9 +25,14 @@ from numpy.typing import NDArray
 from mrshc.core.array_types import Index, Mask
 from mrshc.core.data.centred_blocks import CentredBlocks
 from mrshc.core.data.centring import Centring
-from mrshc.core.sparse_pca.certificates import Certificate, CertificateBatch, Violations
+from mrshc.core.sparse_pca.certificates import (
+    NO_VIOLATIONS,
+    Certificate,
+    CertificateBatch,
+    Violations,
+)
 from mrshc.core.sparse_pca.device_bounds import ColumnBounds, take_columns_at
-from mrshc.core.sparse_pca.working_sets import WorkingSets, take_columns
+from mrshc.core.sparse_pca.working_sets import WorkingSets
 
 ComponentKey = tuple[float, int]  # L1 bound, and position of the component, counted from zero
 
@@ -303,7 +308,7 @@ def _check_block(
     )
     new = np.unique(violations.columns)
     new = new[~is_stored[new]]
-    return violations, new, take_columns(block, new - start, xp)
+    return violations, new, block[:, new - start]
 
 
 def _check_block_on_device(
@@ -323,6 +328,8 @@ def _check_block_on_device(
     # Bounds are computed for data in single precision without missing values.
     if centring.fill is None and block.dtype == xp.float32:
         near = batch.columns_to_check(block, start, xp, bounds=bounds)
+        if near is not None and near.size == 0:
+            return NO_VIOLATIONS
         if near is not None:
             block, indices = take_columns_at(block, near, xp), indices[near]
     return _check_columns(block, indices, xp, centring=centring, batch=batch)

@@ -253,7 +253,7 @@ class CertificateBatch:
             Array namespace of the block, such as numpy or torch.
         """
         find = self._near_violations_by_groups if xp is np else self._near_violations_on_device
-        parts = [_NO_VIOLATIONS, *find(block, missing_norms, xp)]
+        parts = [NO_VIOLATIONS, *find(block, missing_norms, xp)]
         owners, columns, products = (np.concatenate(part) for part in zip(*parts, strict=True))
         columns = indices[columns]
         outside = ~self.working_sets.are_members(owners, columns)
@@ -358,7 +358,7 @@ class CertificateBatch:
         return vectors.reshape(-1, vectors.shape[2]), shifts.ravel()
 
 
-_NO_VIOLATIONS = Violations(np.empty(0, np.intp), np.empty(0, np.intp), np.empty(0))
+NO_VIOLATIONS = Violations(np.empty(0, np.intp), np.empty(0, np.intp), np.empty(0))
 
 
 def _leading_subspace(centres: Float) -> Float:

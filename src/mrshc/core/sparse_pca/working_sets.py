@@ -144,7 +144,10 @@ def initial_pass(matrix: CentredBlocks, *, n_components: int, max_features: int)
         sums_at_missing += part.sums_at_missing
         columns_of_blocks.append((part.indices, part.columns))
     for indices, columns in columns_of_blocks:
-        matrix.store(indices, columns)
+        if columns is None:
+            matrix.store_from_data(indices)
+        else:
+            matrix.store(indices, columns)
     right = np.concatenate(products, axis=1)
     # Columns are selected only among those that are stored. A selection among all columns might
     # include columns that are not stored, for example if several columns have equal products.
@@ -168,7 +171,9 @@ class _BlockProducts(NamedTuple):
     # that are missing in the sample; the number zero if no value is missing.
     sums_at_missing: Float | float
     indices: Index  # (m,), indices of the columns with the largest |X'u| for at least one u
-    columns: NDArray[Any]  # (n_samples, m), the columns at `indices`, before centring
+    # (n_samples, m), the columns at `indices`, before centring; None for data on a device, where
+    # they can be copied later.
+    columns: NDArray[Any] | None
 
 
 def _block_products(
@@ -188,27 +193,8 @@ def _block_products(
     host_products = to_host(products)
     count = int(_BLOCK_SURPLUS * share * block.shape[1]) + EXTRA_COLUMNS
     largest = np.unique(_largest_positions_by_row(host_products, count))
-    return _BlockProducts(
-        host_products, images, sums_at_missing, largest + start, take_columns(block, largest, xp)
-    )
-
-
-def take_columns(block: Any, indices: Index, xp: Any) -> NDArray[Any]:
-    """Return selected columns of a block as a numpy array.
-
-    Parameters
-    ----------
-    block : array of shape (n_samples, b)
-        Array in the namespace `xp`.
-    indices : ndarray of shape (m,)
-        Positions of the columns in the block.
-    xp : module
-        Array namespace of the block, such as numpy or torch.
-    """
-    if xp is np:
-        return block[:, indices]
-    # The columns are selected on the device, so only these columns are transferred to the host.
-    return to_host(xp.take(block, to_device_of(block, indices, xp), axis=1))
+    columns = block[:, largest] if xp is np else None
+    return _BlockProducts(host_products, images, sums_at_missing, largest + start, columns)
 
 
 def _largest_positions_by_row(products: Float, count: int) -> Index:
