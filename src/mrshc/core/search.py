@@ -480,6 +480,8 @@ class _Evaluator:
             for features in sets.values()
             if (name := _evaluation_name(features)) not in self._memory
         }
+        # Large sets take longest. If they came last, most workers would wait for the last ones.
+        missing = dict(sorted(missing.items(), key=lambda item: -item[1].indices.size))
         self._steps.advance(sum(n for name, n in n_cells.items() if name in self._memory))
         # A generator creates each task shortly before the task runs. Otherwise the columns of all
         # tasks would be in memory at the same time.

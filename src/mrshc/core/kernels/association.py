@@ -174,30 +174,32 @@ def write_association(
     is_union, containing = _find_unions(groups, first_groups)
     summed_groups = _groups_without_unions(groups, is_union)
     rank_sums, value_sums, counts = np.empty(n_groups), np.empty(n_groups), np.empty(n_groups)
-    ranks = np.empty(n)
+    ranks, n_counted = np.empty(n), -1
     for j in range(p):
-        _write_ranks(features[j], sorted_features[j], ranks)
-        n_observed, mean = _count_and_mean(features[j])
+        values = features[j]
+        _write_ranks(values, sorted_features[j], ranks)
+        n_observed, mean = _count_and_mean(values)
         # Sums of deviations from the mean are exact for ranks. For values, a large mean would
         # otherwise cancel the digits of the differences.
         mean_rank = 0.5 * (n_observed + 1)
         rank_sums[:] = 0.0
         value_sums[:] = 0.0
-        counts[:] = 0.0
         for i in range(n):
-            if not np.isnan(features[j, i]):
-                rank, value = ranks[i] - mean_rank, features[j, i] - mean
+            if not np.isnan(values[i]):
+                rank, value = ranks[i] - mean_rank, values[i] - mean
                 for group in summed_groups[i]:
                     rank_sums[group] += rank
                     value_sums[group] += value
-                    counts[group] += 1.0
         # The groups of later partitions are added first, so the sums that are added are complete.
         for part in range(n_groups - 1, -1, -1):
             union = containing[part]
             if union >= 0:
                 rank_sums[union] += rank_sums[part]
                 value_sums[union] += value_sums[part]
-                counts[union] += counts[part]
+        # The numbers of samples are the same for all features without missing values.
+        if n_observed < n or n_counted < n:
+            _write_counts(values, summed_groups, containing, counts)
+            n_counted = n_observed
         # The sum is not reduced for ties, see `write_explained_rank_variance`.
         total_rank_squares = n_observed * (n_observed * n_observed - 1.0) / 12.0
         for m in range(first_groups.size - 1):
@@ -214,6 +216,23 @@ def write_association(
             # Rounding may make the ratio larger than one, for which no p-value is defined.
             fractions[j, m] = min(rank_squares / total_rank_squares, 1.0) if is_testable else 0.0
             between[j, m] = value_squares * n / n_observed if n_observed > 0 else 0.0
+
+
+@jit()
+def _write_counts(values: Float, summed_groups: Index, containing: Index, counts: Float) -> None:
+    """Write the number of samples in each group whose value of a feature is not missing.
+
+    The other parameters are those of `write_association`, and the results of the functions that it
+    calls first.
+    """
+    counts[:] = 0.0
+    for i in range(values.size):
+        if not np.isnan(values[i]):
+            for group in summed_groups[i]:
+                counts[group] += 1.0
+    for part in range(counts.size - 1, -1, -1):
+        if containing[part] >= 0:
+            counts[containing[part]] += counts[part]
 
 
 @jit()

@@ -324,14 +324,15 @@ def _check_block_on_device(
 
     No columns are copied to main memory, since those that are needed can be copied later.
     """
-    indices = np.arange(start, start + block.shape[1])
     # Bounds are computed for data in single precision without missing values.
     if centring.fill is None and block.dtype == xp.float32:
         near = batch.columns_to_check(block, start, xp, bounds=bounds)
         if near is not None and near.size == 0:
             return NO_VIOLATIONS
         if near is not None:
-            block, indices = take_columns_at(block, near, xp), indices[near]
+            columns = take_columns_at(block, near, xp)
+            return _check_columns(columns, near + start, xp, centring=centring, batch=batch)
+    indices = np.arange(start, start + block.shape[1])
     return _check_columns(block, indices, xp, centring=centring, batch=batch)
 
 
