@@ -11,7 +11,7 @@ DEMO := $(VENV)/.demo
 INSTALLED := $(VENV)/.installed
 # The checks are planned for two cores. Some tests wait for a browser or for other processes, and further
 # workers use that time. Each worker computes with one thread.
-WORKERS ?= 3
+WORKERS ?= 4
 # The tests of a file share what they make, so they stay in one process. Files are handed out in the
 # order of tests/conftest.py, the slow ones first.
 PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
@@ -49,7 +49,7 @@ tutorial: $(INSTALLED)
 
 # The loops are compiled while the source is linted.
 test: $(INSTALLED)
-	$(MAKE) --jobs=2 --output-sync=target lint compile browser $(ANNDATA)/.installed
+	$(MAKE) --jobs=2 --output-sync=target lint compile browser
 	$(MAKE) --jobs=2 all-tests anndata
 
 all-tests: $(INSTALLED)

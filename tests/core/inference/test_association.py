@@ -8,8 +8,10 @@ from mrshc.core.inference.association import (
     column_tests,
     combined_tests,
     rank_p_values,
+    sort_rows,
 )
 from mrshc.core.inference.device_association import DeviceRanks
+from mrshc.core.kernels.association import MAX_COMPARED
 from storage_backends import matrix_at, tables
 
 
@@ -290,3 +292,13 @@ def test_small_q_values_need_only_the_small_p_values(share):
     assert not np.any(all_q_values[~is_small] <= share)
     exact = q_values <= share
     np.testing.assert_array_equal(q_values[exact], all_q_values[is_small][exact])
+
+
+@pytest.mark.parametrize("kind", ["single", "double", "missing", "overflow"])
+def test_rows_are_sorted_without_rounding(kind):
+    rng = np.random.default_rng(9)
+    features = rng.normal(size=(3, MAX_COMPARED + 1))
+    if kind == "single":
+        features = features.astype(np.float32).astype(np.float64)
+    features[1, 4] = {"missing": np.nan, "overflow": 1e300}.get(kind, 0.0)
+    np.testing.assert_array_equal(sort_rows(features), np.sort(features, axis=1))
