@@ -23,7 +23,7 @@ from mrshc.core.inference.association import (
     cauchy_combination,
     column_tests,
     combined_tests,
-    sort_rows,
+    prepare_ranks,
 )
 from mrshc.core.inference.device_association import DeviceRanks
 from mrshc.core.kernels.agglomeration import linkage_matrix
@@ -378,7 +378,7 @@ def _score_set_in_parts(
             write_distances_without(distances, tested, is_squared, take_roots, working)
             children = large_linkage_matrix(working, linkage)[:, :2].astype(np.intp)
         partitions = cut_into_clusters(children, cluster_counts)
-        return partitions, *analyse_variance(tested, sort_rows(tested), partitions)
+        return partitions, *analyse_variance(tested, prepare_ranks(tested), partitions)
 
     # The tree of the whole set is the tree without an empty fold.
     whole, *of_folds = run_parts(
@@ -455,7 +455,7 @@ def _member_scores_without_missing(
     is_squared = settings.metric == "sqeuclidean"
     order = np.concatenate(folds)
     features = np.ascontiguousarray(X.T[order])
-    sorted_features = sort_rows(features)
+    prepared = prepare_ranks(features)
     p_values, between = np.empty((q, cluster_counts.size)), np.empty((q, cluster_counts.size))
     start = 0
     for fold in folds:
@@ -464,7 +464,7 @@ def _member_scores_without_missing(
         without_fold = distances_without(distances, tested, is_squared)
         children = linkage_matrix(without_fold, linkage)[:, :2].astype(np.intp)
         partitions = cut_into_clusters(children, cluster_counts)
-        p_values[rows], between[rows] = analyse_variance(tested, sorted_features[rows], partitions)
+        p_values[rows], between[rows] = analyse_variance(tested, prepared[rows], partitions)
         start += fold.size
     scores = FeatureScores(p_values=np.empty(q), strengths=np.empty(q))
     scores.p_values[order] = cauchy_combination(p_values)

@@ -17,9 +17,9 @@ from mrshc.core.array_types import Float, Index
 from mrshc.core.kernels.jit import jit
 from mrshc.core.kernels.vectors import index_range, take
 
-# Number of columns whose running sums are updated together. In double precision, the sums take 32 KB
-# and stay in the cache. With fewer columns, each part of a row is so short that the processor cannot
-# load the next values in advance. The number does not affect the result.
+# Number of columns whose running sums are updated together. In double precision, the sums take
+# 32 KB and stay in the cache. With fewer columns, each part of a row is so short that the processor
+# cannot load the next values in advance. The number does not affect the result.
 _BLOCK = 4096
 
 

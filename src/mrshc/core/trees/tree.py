@@ -38,8 +38,9 @@ EUCLIDEAN_LINKAGES: tuple[Linkage, ...] = ("ward", "centroid", "median")
 # linkages, for which that algorithm is not valid, are built by scipy.
 COMPILED_LINKAGES: tuple[Linkage, ...] = ("single", "complete", "average", "weighted", "ward")
 
-# Number of samples whose distances to the samples before them are computed in one part. For 10,000
-# samples, these take 10 MB. The number has not been tuned; it does not affect the result.
+# Number of samples whose distances to the samples before them are computed in one part, in tiles of
+# the same number of rows and columns. The values of so many samples in 500 features fit into the
+# second-level cache. The number does not affect the result.
 _ROWS_PER_PART = 128
 
 
@@ -68,10 +69,12 @@ def _pairwise_distances_in_parts(X: Float, metric: AdditiveMetric) -> Float:
     distances = np.empty((n, n))
 
     def write_rows(rows: slice) -> None:
-        part = cdist(X[rows], X[: rows.stop], metric)
-        distances[rows, : rows.stop] = part
-        # The tile on the diagonal is symmetric, so it does not matter that it is written twice.
-        distances[: rows.stop, rows] = part.T
+        for start in range(0, rows.stop, _ROWS_PER_PART):
+            others = slice(start, min(start + _ROWS_PER_PART, rows.stop))
+            tile = cdist(X[rows], X[others], metric)
+            # A tile on the diagonal is symmetric, so it does not matter that it is written twice.
+            distances[rows, others] = tile
+            distances[others, rows] = tile.T
 
     # The last rows have the most distances, and come first, so that the threads end together.
     stops = range(n, 0, -_ROWS_PER_PART)
