@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,9 +39,11 @@ from mrshc.core.trees.matrix_pool import MatrixPool
 from mrshc.core.trees.tree import (
     ADDITIVE_METRICS,
     COMPILED_LINKAGES,
+    AdditiveMetric,
     Linkage,
     Metric,
     agglomerate,
+    condensed_distances,
     min_features,
 )
 
@@ -340,9 +343,10 @@ def _score_set(X: Float, settings: RefinementSettings) -> tuple[NDArray[np.intp]
 
     The parameters are those of `_member_scores`.
     """
-    distances = complete_missing_cells(X).distances(settings.metric)
     if len(X) >= MANY_SAMPLES and _can_subtract_folds(X, settings):
-        return _score_set_in_parts(X, distances, settings)
+        metric = cast(AdditiveMetric, settings.metric)
+        return _score_set_in_parts(X, condensed_distances(X, metric), settings)
+    distances = complete_missing_cells(X).distances(settings.metric)
     return _cut_partitions(distances, settings), _member_scores(X, distances, settings)
 
 
@@ -360,8 +364,8 @@ def _score_set_in_parts(
 ) -> tuple[NDArray[np.intp], FeatureScores]:
     """Return the result of `_score_set`, with the trees of many samples in several threads.
 
-    `distances`, of shape (n, n), contains the distances between the samples. Each thread needs one
-    further matrix of this shape.
+    `distances`, of shape (n (n - 1) / 2,), contains the distances between the samples, as
+    `condensed_distances` returns them. Each thread needs one matrix of shape (n, n).
     """
     n, q = X.shape
     linkage, cluster_counts = LinkageMethod[settings.linkage].value, _cluster_counts(n)

@@ -54,18 +54,6 @@ def write_working_distances(distances: Float, take_roots: bool, working: Float) 
     Only the entries of `distances` above the diagonal are used. The diagonal of `working` is
     infinite, so that no cluster is its own nearest neighbour.
     """
-    write_distances_without(distances, distances[:0], True, take_roots, working)
-
-
-@jit()
-def write_distances_without(
-    distances: Float, features: Float, is_squared: bool, take_roots: bool, working: Float
-) -> None:
-    """Write the distances after subtracting the part of some features to `working`.
-
-    The distances are those of :func:`~mrshc.core.kernels.fold_distances.distances_without`. The
-    other parameters are those of that function and of `write_working_distances`.
-    """
     n = distances.shape[0]
     # The rows of a tile are copied to columns while they are in the cache.
     for start in range(0, n, _TILE):
@@ -75,6 +63,28 @@ def write_distances_without(
             # zero. The compiler vectorises a loop only if it knows that no index is negative.
             copied = working[i][i + 1 :]
             copy_into(copied, distances[i][i + 1 :])
+            _finish_distances(copied, take_roots)
+            working[i, i] = np.inf
+        _mirror_rows(working, start, stop)
+
+
+@jit()
+def write_distances_without(
+    distances: Float, features: Float, is_squared: bool, take_roots: bool, working: Float
+) -> None:
+    """Write the distances after subtracting the part of some features to `working`.
+
+    The distances are those of :func:`~mrshc.core.kernels.fold_distances.distances_without`.
+    `distances`, of shape (n (n - 1) / 2,), contains the entries above the diagonal, row by row. The
+    other parameters are those of that function and of `write_working_distances`.
+    """
+    n, first = working.shape[0], 0
+    for start in range(0, n, _TILE):
+        stop = min(start + _TILE, n)
+        for i in range(start, stop):
+            copied = working[i][i + 1 :]
+            copy_into(copied, distances[first : first + copied.size])
+            first += copied.size
             _subtract_features(copied, features, i, is_squared)
             _finish_distances(copied, take_roots)
             working[i, i] = np.inf

@@ -82,6 +82,28 @@ def _pairwise_distances_in_parts(X: Float, metric: AdditiveMetric) -> Float:
     return distances
 
 
+def condensed_distances(X: Float, metric: AdditiveMetric) -> Float:
+    """Return the distances between the rows of X above the diagonal, row by row, as `pdist` does.
+
+    The distances are computed in threads, and the array has n (n - 1) / 2 entries for n rows.
+    """
+    n = len(X)
+    distances = np.empty(n * (n - 1) // 2)
+
+    def write_rows(rows: slice) -> None:
+        part = np.empty((rows.stop - rows.start, n - rows.start))
+        for start in range(rows.start, n, _ROWS_PER_PART):
+            stop = min(start + _ROWS_PER_PART, n)
+            part[:, start - rows.start : stop - rows.start] = cdist(X[rows], X[start:stop], metric)
+        for k, i in enumerate(range(rows.start, rows.stop)):
+            first = i * n - i * (i + 1) // 2
+            distances[first : first + n - 1 - i] = part[k, k + 1 :]
+
+    starts = range(0, n, _ROWS_PER_PART)
+    run_parts(write_rows, [(slice(start, min(start + _ROWS_PER_PART, n)),) for start in starts])
+    return distances
+
+
 def agglomerate(distances: Float, linkage: Linkage) -> Tree:
     """Return the tree that results from agglomerative hierarchical clustering of the samples.
 
