@@ -7,8 +7,8 @@ from mrshc.core.inference.association import (
     cauchy_combination,
     column_tests,
     combined_tests,
+    prepare_ranks,
     rank_p_values,
-    sort_rows,
 )
 from mrshc.core.inference.device_association import DeviceRanks
 from mrshc.core.kernels.association import MAX_COMPARED
@@ -301,4 +301,4 @@ def test_rows_are_sorted_without_rounding(kind):
     if kind == "single":
         features = features.astype(np.float32).astype(np.float64)
     features[1, 4] = {"missing": np.nan, "overflow": 1e300}.get(kind, 0.0)
-    np.testing.assert_array_equal(sort_rows(features), np.sort(features, axis=1))
+    np.testing.assert_array_equal(prepare_ranks(features), np.sort(features, axis=1))

@@ -2,8 +2,13 @@
 
 import numpy as np
 import pytest
+import scipy.stats
 
-from mrshc.core.kernels.association import write_association, write_explained_rank_variance
+from mrshc.core.kernels.association import (
+    rank_rows,
+    write_association,
+    write_explained_rank_variance,
+)
 
 
 def explained_rank_variance(features, partitions):
@@ -98,3 +103,11 @@ def test_sums_of_unions_are_those_of_each_partition_alone(share_missing):
         np.testing.assert_allclose(together[0][:, m], alone[0][:, 0], rtol=1e-12, atol=1e-14)
         np.testing.assert_array_equal(together[1][:, m], alone[1][:, 0])
         np.testing.assert_allclose(together[2][:, m], alone[2][:, 0], rtol=1e-10, atol=1e-13)
+
+
+@pytest.mark.parametrize("n_values", [None, 5])
+def test_ranks_of_many_samples_are_midranks(n_values):
+    X = make_features(np.random.default_rng(2), 1500, n_values=n_values, share_missing=0.1)[:3]
+    ranks = rank_rows(X)
+    expected = scipy.stats.rankdata(X, axis=1, nan_policy="omit")
+    np.testing.assert_array_equal(ranks[~np.isnan(X)], expected[~np.isnan(X)])

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from mrshc.core.kernels.component_sequence import SequenceEnd
-from mrshc.core.sparse_pca import solvers, working_sets
+from mrshc.core.sparse_pca import next_component, solvers, working_sets
 from mrshc.core.sparse_pca.next_component import leading_starts
 from mrshc.core.sparse_pca.solvers import AlternationLimits, FullSolver, WorkingSetSolver
 from mrshc.core.sparse_pca.working_sets import initial_pass
@@ -105,3 +105,21 @@ def test_more_columns_may_be_added_to_working_sets_of_larger_bounds(monkeypatch)
     _, solver = both_solvers(table())
     limits = [solve_next(solver, [], bound).certificate.max_violations for bound in (1.0, 1.5, 3.0)]
     assert limits == [6, 7, 14]
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_components_of_many_samples_are_those_of_few_in_every_digit(order, monkeypatch):
+    """For many samples, slopes are combined, and copies of columns are kept between bounds."""
+    scales = np.where(np.arange(400) < 30, 1.0, 0.2)
+    matrix = matrix_at(np.asarray(clustered(60, 400) * scales, order=order))
+    starts = leading_starts(matrix, 2)
+    few, many = (FullSolver(matrix, starts, AlternationLimits(max_iter=20, tol=0.0)) for _ in "ab")
+    for l1_bound in (2.0, 3.0, 2.5, 4.0, 1.5):
+        solutions = []
+        for solver, many_samples in (few, 1000), (many, 10):
+            monkeypatch.setattr(next_component, "MANY_SAMPLES", many_samples)
+            solutions.append(solver.solve([], l1_bound, end=SequenceEnd(2, np.inf)))
+        for (one, _), (other, _) in zip(*solutions, strict=True):
+            np.testing.assert_array_equal(one.u, other.u)
+            np.testing.assert_array_equal(one.indices, other.indices)
+            np.testing.assert_array_equal(one.weights, other.weights)

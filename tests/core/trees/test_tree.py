@@ -6,12 +6,14 @@ from scipy.spatial.distance import pdist
 from sklearn.metrics import rand_score
 
 import reference
+from mrshc.core.parallel import threads_for_parts
 from mrshc.core.trees.tree import (
     LINKAGES,
     METRICS,
     Tree,
     agglomerate,
     check_linkage,
+    condensed_distances,
     min_features,
     pairwise_distances,
 )
@@ -274,3 +276,11 @@ def test_distances_that_are_not_finite_are_refused(linkage):
     distances[1, 3] = distances[3, 1] = np.inf
     with pytest.raises(ValueError, match="finite"):
         agglomerate(distances, linkage)
+
+
+@pytest.mark.parametrize("metric", ["sqeuclidean", "cityblock"])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_condensed_distances_are_those_of_scipy(metric, n_jobs):
+    X = np.random.default_rng(0).normal(size=(131, 3))
+    with threads_for_parts(n_jobs):
+        np.testing.assert_array_equal(condensed_distances(X, metric), pdist(X, metric))

@@ -19,7 +19,9 @@ from mrshc.core.data.centred_matrix import CentredMatrix
 from mrshc.core.inference.device_association import DeviceRanks, DeviceTests
 from mrshc.core.kernels.association import (
     MAX_COMPARED,
+    MIN_DIGIT_RANKED,
     analyse_variance,
+    rank_rows,
     write_explained_rank_variance,
 )
 from mrshc.core.kernels.p_values import write_cauchy_combinations, write_f_tail_probabilities
@@ -143,21 +145,24 @@ def column_tests(columns: Float, partitions: NDArray[np.intp]) -> AssociationTes
         Cluster labels of the n samples, one row for each partition.
     """
     features = np.ascontiguousarray(columns.T)
-    p_values, between = analyse_variance(features, sort_rows(features), partitions)
+    p_values, between = analyse_variance(features, prepare_ranks(features), partitions)
     return AssociationTests(p_values=p_values, between=between)
 
 
-def sort_rows(features: Float) -> Float:
-    """Return features with the values of each row in increasing order, for `analyse_variance`.
+def prepare_ranks(features: Float) -> Float:
+    """Return the array from which `analyse_variance` obtains the ranks of the rows of `features`.
 
-    If there are so few samples that `analyse_variance` ranks them without sorted values, the same
-    array is returned.
+    These are the ranks for many samples, and the sorted values for fewer samples. For very few
+    samples, `analyse_variance` needs no such array, and `features` are returned.
     """
-    if features.shape[1] <= MAX_COMPARED:
+    n = features.shape[1]
+    if n <= MAX_COMPARED:
         return features
-    # numpy sorts several times faster than a compiled loop does, and values in single precision in
-    # half of the time. Data in single precision are converted without rounding, so the conversion
-    # can be reversed. Values that overflow are not equal afterwards.
+    if n >= MIN_DIGIT_RANKED:
+        return rank_rows(features)
+    # For fewer samples, numpy sorts several times faster than a compiled loop does, and values in
+    # single precision in half of the time. Data in single precision are converted without rounding,
+    # so the conversion can be reversed. Values that overflow are not equal afterwards.
     with np.errstate(over="ignore", under="ignore"):
         single = features.astype(np.float32)
     if np.array_equal(single, features):

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,7 @@ from mrshc.core.inference.association import (
     cauchy_combination,
     column_tests,
     combined_tests,
-    sort_rows,
+    prepare_ranks,
 )
 from mrshc.core.inference.device_association import DeviceRanks
 from mrshc.core.kernels.agglomeration import linkage_matrix
@@ -38,9 +39,11 @@ from mrshc.core.trees.matrix_pool import MatrixPool
 from mrshc.core.trees.tree import (
     ADDITIVE_METRICS,
     COMPILED_LINKAGES,
+    AdditiveMetric,
     Linkage,
     Metric,
     agglomerate,
+    condensed_distances,
     min_features,
 )
 
@@ -356,9 +359,10 @@ def _score_set(X: Float, settings: RefinementSettings) -> tuple[NDArray[np.intp]
 
     The parameters are those of `_member_scores`.
     """
-    distances = complete_missing_cells(X).distances(settings.metric)
     if len(X) >= MANY_SAMPLES and _can_subtract_folds(X, settings):
-        return _score_set_in_parts(X, distances, settings)
+        metric = cast(AdditiveMetric, settings.metric)
+        return _score_set_in_parts(X, condensed_distances(X, metric), settings)
+    distances = complete_missing_cells(X).distances(settings.metric)
     return _cut_partitions(distances, settings), _member_scores(X, distances, settings)
 
 
@@ -376,8 +380,8 @@ def _score_set_in_parts(
 ) -> tuple[NDArray[np.intp], FeatureScores]:
     """Return the result of `_score_set`, with the trees of many samples in several threads.
 
-    `distances`, of shape (n, n), contains the distances between the samples. Each thread needs one
-    further matrix of this shape.
+    `distances`, of shape (n (n - 1) / 2,), contains the distances between the samples, as
+    `condensed_distances` returns them. Each thread needs one matrix of shape (n, n).
     """
     n, q = X.shape
     linkage, cluster_counts = LinkageMethod[settings.linkage].value, _cluster_counts(n)
@@ -394,7 +398,7 @@ def _score_set_in_parts(
             write_distances_without(distances, tested, is_squared, take_roots, working)
             children = large_linkage_matrix(working, linkage)[:, :2].astype(np.intp)
         partitions = cut_into_clusters(children, cluster_counts)
-        return partitions, *analyse_variance(tested, sort_rows(tested), partitions)
+        return partitions, *analyse_variance(tested, prepare_ranks(tested), partitions)
 
     # The tree of the whole set is the tree without an empty fold.
     whole, *of_folds = run_parts(
@@ -471,7 +475,7 @@ def _member_scores_without_missing(
     is_squared = settings.metric == "sqeuclidean"
     order = np.concatenate(folds)
     features = np.ascontiguousarray(X.T[order])
-    sorted_features = sort_rows(features)
+    prepared = prepare_ranks(features)
     p_values, between = np.empty((q, cluster_counts.size)), np.empty((q, cluster_counts.size))
     start = 0
     for fold in folds:
@@ -480,7 +484,7 @@ def _member_scores_without_missing(
         without_fold = distances_without(distances, tested, is_squared)
         children = linkage_matrix(without_fold, linkage)[:, :2].astype(np.intp)
         partitions = cut_into_clusters(children, cluster_counts)
-        p_values[rows], between[rows] = analyse_variance(tested, sorted_features[rows], partitions)
+        p_values[rows], between[rows] = analyse_variance(tested, prepared[rows], partitions)
         start += fold.size
     scores = FeatureScores(p_values=np.empty(q), strengths=np.empty(q))
     scores.p_values[order] = cauchy_combination(p_values)

@@ -13,8 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from mrshc.core.array_types import Float, Index
+from mrshc.core.kernels.column_copies import screen_times
 from mrshc.core.kernels.jit import jit
-from mrshc.core.kernels.products import multiply, multiply_rows, multiply_transposed
+from mrshc.core.kernels.products import multiply, multiply_transposed
 from mrshc.core.kernels.residual import (
     Residual,
     correct_image,
@@ -34,7 +35,7 @@ from mrshc.core.kernels.screening import (
     plan_from_basis,
     plan_from_slopes,
     plan_from_trace,
-    repack_screen,
+    refer_screen,
     screened_slopes,
     write_trace,
 )
@@ -142,7 +143,7 @@ def alternate(
     u, image = np.zeros(n), start.image.copy()
     _deflate_start(residual, image, start.v)
     indices, weights, scale, depth = index_range(p), start.v, 0.0, -1.0
-    screen = empty_screen(residual.X)
+    screen = empty_screen(residual.X, trace.no_rows)
     no_slopes = np.empty(0)
     n_iter, converged = 0, False
     # The functions are called with t, not with `n_iter`: numba would compile them twice, for the
@@ -167,12 +168,12 @@ def alternate(
             move = euclidean_distance(u, old_u) if t > 0 else 0.0
             plan = plan_from_basis(residual, norms, trace.basis, u, move, settings.l1_bound, depth)
             if plan.columns.size > 0:
-                screen = repack_screen(residual, plan, u, screen)
+                screen = refer_screen(residual, plan, u, trace.copies, trace.no_rows)
                 slopes = screened_slopes(residual.scores, screen, u, settings.l1_bound, depth)
         if slopes.active_depth < 0.0 and has_bounds(trace, t):
             plan = plan_from_trace(norms, trace, t, u)
             if plan.columns.size > 0:
-                screen = pack_screen(residual, plan, trace.scores[t].copy())
+                screen = pack_screen(residual, plan, trace.scores[t].copy(), trace.no_rows)
                 slopes = screened_slopes(residual.scores, screen, u, settings.l1_bound, depth)
         is_screened = slopes.active_depth >= 0.0
         if not is_screened:
@@ -187,7 +188,7 @@ def alternate(
                     euclidean_distance(u, old_u),
                 )
                 if plan.columns.size > 0:
-                    screen = pack_screen(residual, plan, u)
+                    screen = pack_screen(residual, plan, u, trace.no_rows)
         depth = slopes.active_depth
         _write_record(record, t, u, slopes.largest - depth)
         if slopes.largest == 0.0:
@@ -318,7 +319,7 @@ def _residual_times_screened(
     the positions of the non-zero entries of v among the columns of the screen, and `weights` are
     the values of these entries.
     """
-    image = multiply_rows(screen.packed, screen.offsets, positions, weights)
+    image = screen_times(screen.packed, screen.rows, screen.offsets, positions, weights)
     deflate_image(scores, screen.loadings, screen.corrections, image, positions, weights)
     return image
 

@@ -10,10 +10,15 @@ from mrshc.core.kernels.jit import jit
 from mrshc.core.kernels.p_values import write_f_tail_probabilities
 from mrshc.core.kernels.partitions import count_groups
 from mrshc.core.kernels.sorting import stable_order
+from mrshc.core.kernels.vectors import copy_into
 
 # Up to this number of samples, ranks are computed by comparing all pairs of samples, which is then
 # faster than sorting.
 MAX_COMPARED = 128
+
+# From this number of samples on, ranks are computed by a sort of the digits, which is then faster
+# than a comparison sort and a binary search.
+MIN_DIGIT_RANKED = 1024
 
 
 @jit()
@@ -95,18 +100,17 @@ def write_explained_rank_variance(
 
 
 @jit()
-def analyse_variance(
-    features: Float, sorted_features: Float, partitions: Index
-) -> tuple[Float, Float]:
+def analyse_variance(features: Float, prepared: Float, partitions: Index) -> tuple[Float, Float]:
     """Return an analysis of variance of each feature, on ranks and on values.
 
     Parameters
     ----------
     features : array of shape (p, n)
         Data with the p features in rows; NaN for missing values.
-    sorted_features : array of shape (p, n)
-        The same data with the values of each feature in increasing order, and NaN last. The array
-        is used only if n is larger than `MAX_COMPARED`.
+    prepared : array of shape (p, n)
+        If n is at least `MIN_DIGIT_RANKED`, the output of `rank_rows`. For fewer samples, the same
+        data with the values of each feature in increasing order, and NaN last. The array is not
+        used if n is at most `MAX_COMPARED`.
     partitions : array of int of shape (m, n)
         The group of each sample, numbered from 0, in each of the m partitions. The function is
         fastest if successive partitions are cuts of a tree into increasing numbers of groups.
@@ -127,7 +131,7 @@ def analyse_variance(
         first_groups[k + 1] = first_groups[k] + count_groups(partitions[k])
     fractions, freedom = np.empty((p, m)), np.empty((p, m, 2), np.intp)
     p_values, between = np.empty((p, m)), np.empty((p, m))
-    write_association(features, sorted_features, groups, first_groups, fractions, freedom, between)
+    write_association(features, prepared, groups, first_groups, fractions, freedom, between)
     write_f_tail_probabilities(fractions, freedom, p_values)
     return p_values, between
 
@@ -135,7 +139,7 @@ def analyse_variance(
 @jit()
 def write_association(
     features: Float,
-    sorted_features: Float,
+    prepared: Float,
     groups: NDArray[np.intp],
     first_groups: NDArray[np.intp],
     fractions: Float,
@@ -151,7 +155,7 @@ def write_association(
 
     Parameters
     ----------
-    features, sorted_features : arrays of shape (p, n)
+    features, prepared : arrays of shape (p, n)
         Data as in `analyse_variance`.
     groups : array of shape (n, m)
         The group of each sample in each of the m partitions. The groups of all partitions together
@@ -177,7 +181,7 @@ def write_association(
     ranks, n_counted = np.empty(n), -1
     for j in range(p):
         values = features[j]
-        _write_ranks(values, sorted_features[j], ranks)
+        _write_ranks(values, prepared[j], ranks)
         n_observed, mean = _count_and_mean(values)
         # Sums of deviations from the mean are exact for ranks. For values, a large mean would
         # otherwise cancel the digits of the differences.
@@ -290,14 +294,37 @@ def _count_and_mean(values: Float) -> tuple[int, float]:
 
 
 @jit()
-def _write_ranks(values: Float, sorted_values: Float, ranks: Float) -> None:
+def rank_rows(features: Float) -> Float:
+    """Return the ranks 1, 2, ... of the values of many samples, as an array of shape (p, n).
+
+    The ranks are computed for each row of `features`, of shape (p, n). Equal values receive the
+    mean of their ranks (midranks). The ranks of missing values (NaN) are not defined.
+    """
+    ranks = np.empty(features.shape)
+    for j in range(features.shape[0]):
+        values, order, start = features[j], stable_order(features[j]), 0
+        while start < order.size:
+            end = start + 1
+            while end < order.size and values[order[end]] == values[order[start]]:
+                end += 1
+            for k in range(start, end):
+                ranks[j, order[k]] = 0.5 * (start + end + 1)
+            start = end
+    return ranks
+
+
+@jit()
+def _write_ranks(values: Float, prepared: Float, ranks: Float) -> None:
     """Write the ranks 1, 2, ... of the values of a feature that are not missing (NaN).
 
     Equal values receive the mean of their ranks (midranks). The ranks of missing values are not
-    defined. `sorted_values` are used only if there are more than `MAX_COMPARED` values.
+    defined. `prepared` is a row of the array of `analyse_variance`.
     """
+    if values.size >= MIN_DIGIT_RANKED:
+        copy_into(ranks, prepared)
+        return
     if values.size > MAX_COMPARED:
-        _write_ranks_by_search(values, sorted_values, ranks)
+        _write_ranks_by_search(values, prepared, ranks)
         return
     for i in range(values.size):
         # Twice the number of smaller values, plus the number of equal values.

@@ -18,6 +18,7 @@ from mrshc.core.kernels.alternation import (
     IterateRecord,
     alternate,
 )
+from mrshc.core.kernels.column_copies import ColumnCopies
 from mrshc.core.kernels.jit import jit
 from mrshc.core.kernels.residual import Residual
 from mrshc.core.kernels.screening import Trace
@@ -40,6 +41,8 @@ class SequenceTraces(NamedTuple):
     units: Float  # (r, T)
     thresholds: Float  # (r, T)
     basis: SlopeBasis | None  # the first axis of its arrays is that of the r components
+    copies: ColumnCopies | None  # copies of columns, which all components use
+    no_rows: Index | None  # the same for all components
 
 
 class SequenceEnd(NamedTuple):
@@ -145,6 +148,8 @@ def _trace_of(traces: SequenceTraces, k: int) -> Trace:
         traces.units[k],
         traces.thresholds[k],
         _basis_of(traces.basis, k),
+        traces.copies,
+        traces.no_rows,
     )
 
 

@@ -11,14 +11,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from mrshc.core.array_types import Float
+from mrshc.core.array_types import Float, Index
 from mrshc.core.kernels.agglomeration import merge_rows, number_nodes, single_linkage_merges
 from mrshc.core.kernels.jit import jit
 from mrshc.core.kernels.linkage_codes import LinkageMethod
+from mrshc.core.kernels.vectors import copy_into, index_range, take
 
-# Number of rows and columns of the tiles in which a triangle of a matrix is copied. The number has
-# not been tuned; it does not affect the result.
-_TILE = 32
+# Number of rows that are copied to columns together. Eight values fill a cache line. The number
+# does not affect the result.
+_TILE = 8
+
+# Smallest number of clusters whose distances are moved together when half of them have been merged.
+# The distances of fewer clusters fit into the first-level cache. The number has not been tuned; it
+# does not affect the result.
+_MIN_COMPACTED = 64
 
 
 @jit()
@@ -49,11 +55,17 @@ def write_working_distances(distances: Float, take_roots: bool, working: Float) 
     infinite, so that no cluster is its own nearest neighbour.
     """
     n = distances.shape[0]
-    for i in range(n):
-        row, copied = distances[i], working[i]
-        for j in range(i + 1, n):
-            copied[j] = np.sqrt(row[j]) if take_roots else row[j]
-    _mirror_upper_triangle(working)
+    # The rows of a tile are copied to columns while they are in the cache.
+    for start in range(0, n, _TILE):
+        stop = min(start + _TILE, n)
+        for i in range(start, stop):
+            # The loops run over views that begin after the diagonal, so that all indices start at
+            # zero. The compiler vectorises a loop only if it knows that no index is negative.
+            copied = working[i][i + 1 :]
+            copy_into(copied, distances[i][i + 1 :])
+            _finish_distances(copied, take_roots)
+            working[i, i] = np.inf
+        _mirror_rows(working, start, stop)
 
 
 @jit()
@@ -62,72 +74,87 @@ def write_distances_without(
 ) -> None:
     """Write the distances after subtracting the part of some features to `working`.
 
-    The distances are those of :func:`~mrshc.core.kernels.fold_distances.distances_without`. The
+    The distances are those of :func:`~mrshc.core.kernels.fold_distances.distances_without`.
+    `distances`, of shape (n (n - 1) / 2,), contains the entries above the diagonal, row by row. The
     other parameters are those of that function and of `write_working_distances`.
     """
-    n = distances.shape[0]
-    for i in range(n):
-        row, copied = distances[i], working[i]
-        for k in range(i + 1, n):
-            copied[k] = row[k]
-        n_fours = features.shape[0] // 4 if is_squared else 0
-        for f in range(n_fours):
-            _subtract_four_squared_differences(copied, features[4 * f : 4 * f + 4], i)
-        for j in range(4 * n_fours, features.shape[0]):
-            if is_squared:
-                _subtract_squared_differences(copied, features[j], i)
-            else:
-                _subtract_differences(copied, features[j], i)
-        for k in range(i + 1, n):
-            # Rounding may leave a small negative value.
-            remaining = max(copied[k], 0.0)
-            copied[k] = np.sqrt(remaining) if take_roots else remaining
-    _mirror_upper_triangle(working)
+    n, first = working.shape[0], 0
+    for start in range(0, n, _TILE):
+        stop = min(start + _TILE, n)
+        for i in range(start, stop):
+            copied = working[i][i + 1 :]
+            copy_into(copied, distances[first : first + copied.size])
+            first += copied.size
+            _subtract_features(copied, features, i, is_squared)
+            _finish_distances(copied, take_roots)
+            working[i, i] = np.inf
+        _mirror_rows(working, start, stop)
+
+
+@jit()
+def _subtract_features(row: Float, features: Float, i: int, is_squared: bool) -> None:
+    """Subtract the part of some features from the distances of sample i, in place.
+
+    `row` contains the distances to the samples after sample i. `features`, of shape (m, n), are
+    subtracted in their order.
+    """
+    m = features.shape[0]
+    n_fours = m // 4 if is_squared else 0
+    for k in range(0, 4 * n_fours, 4):
+        _subtract_four_squared_differences(row, features[k : k + 4], i)
+    for k in range(4 * n_fours, m):
+        if is_squared:
+            _subtract_squared_differences(row, features[k, i], features[k][i + 1 :])
+        else:
+            _subtract_differences(row, features[k, i], features[k][i + 1 :])
 
 
 # The loops are functions of their own, so that the compiler vectorises them.
 @jit()
-def _subtract_squared_differences(row: Float, values: Float, i: int) -> None:
-    value = values[i]
-    for k in range(i + 1, row.size):
-        difference = values[k] - value
+def _subtract_squared_differences(row: Float, value: float, others: Float) -> None:
+    for k in range(row.size):
+        difference = others[k] - value
         row[k] -= difference * difference
 
 
 @jit()
-def _subtract_four_squared_differences(row: Float, values: Float, i: int) -> None:
-    """Subtract the squared differences of four features, whose values are in rows.
+def _subtract_four_squared_differences(row: Float, features: Float, i: int) -> None:
+    """Subtract the squared differences of four features, in their order.
 
-    The differences are subtracted in the order of the features. Each entry of the row is loaded and
-    stored once instead of four times.
+    Each entry of the row is loaded and stored once instead of four times.
     """
-    first, second, third, fourth = values[0], values[1], values[2], values[3]
-    a, b, c, d = first[i], second[i], third[i], fourth[i]
-    for k in range(i + 1, row.size):
+    first, second = features[0][i + 1 :], features[1][i + 1 :]
+    third, fourth = features[2][i + 1 :], features[3][i + 1 :]
+    a, b, c, d = features[0, i], features[1, i], features[2, i], features[3, i]
+    for k in range(row.size):
         e, f, g, h = first[k] - a, second[k] - b, third[k] - c, fourth[k] - d
         row[k] = row[k] - e * e - f * f - g * g - h * h
 
 
 @jit()
-def _subtract_differences(row: Float, values: Float, i: int) -> None:
-    value = values[i]
-    for k in range(i + 1, row.size):
-        row[k] -= abs(values[k] - value)
+def _subtract_differences(row: Float, value: float, others: Float) -> None:
+    for k in range(row.size):
+        row[k] -= abs(others[k] - value)
 
 
 @jit()
-def _mirror_upper_triangle(working: Float) -> None:
-    """Copy the entries above the diagonal to those below it, and make the diagonal infinite."""
-    n = working.shape[0]
-    # Copying a whole row to a column would load a new cache line for each entry.
-    for start in range(0, n, _TILE):
-        stop = min(start + _TILE, n)
-        for i in range(start, n):
-            row = working[i]
-            for j in range(start, min(stop, i)):
-                row[j] = working[j, i]
-    for i in range(n):
-        working[i, i] = np.inf
+def _finish_distances(row: Float, take_roots: bool) -> None:
+    """Replace negative distances by zero, and distances by their roots if `take_roots` is True."""
+    for k in range(row.size):
+        # Rounding may leave a small negative value.
+        row[k] = max(row[k], 0.0)
+    if take_roots:
+        for k in range(row.size):
+            row[k] = np.sqrt(row[k])
+
+
+@jit()
+def _mirror_rows(working: Float, start: int, stop: int) -> None:
+    """Copy the entries above the diagonal in some rows to the entries below the diagonal."""
+    for i in range(start, working.shape[0]):
+        row = working[i]
+        for j in range(start, min(stop, i)):
+            row[j] = working[j, i]
 
 
 @jit()
@@ -135,42 +162,98 @@ def _large_chain_merges(distances: Float, linkage: int) -> Float:
     """Return the merges of a tree, found by the nearest-neighbour chain algorithm.
 
     The merges are those of the function `_chain_merges` of
-    :mod:`~mrshc.core.kernels.agglomeration`, in the same order. The distances to clusters that no
-    longer exist are not made infinite, which would write to one distant address for each cluster.
-    Instead, infinity is added to them in each search for a nearest neighbour.
+    :mod:`~mrshc.core.kernels.agglomeration`, in the same order. Whenever half of the clusters have
+    been merged, the distances between the others are moved together, so that rows are shorter. The
+    distances to clusters that no longer exist are not made infinite, which would write to one
+    distant address for each cluster. Instead, infinity is added to them in each search for a
+    nearest neighbour.
     """
     n = distances.shape[0]
-    merges, sizes, absent = np.empty((n - 1, 3)), np.empty(n), np.empty(n)
+    merges, sizes, samples = np.empty((n - 1, 3)), np.empty(n), index_range(n)
     sizes[:] = 1.0
-    absent[:] = 0.0
-    chain, length, first = np.empty(n, np.intp), 0, 0
-    for m in range(n - 1):
+    chain, length = np.empty(n, np.intp), 0
+    while sizes.size > 1:
+        done, size = n - sizes.size, sizes.size
+        count = size // 2 if size > _MIN_COMPACTED else size - 1
+        length = _merge_clusters(
+            distances, sizes, samples, chain, length, merges[done : done + count], linkage
+        )
+        present = np.flatnonzero(sizes)
+        distances = _move_together(distances, present)
+        for k in range(length):
+            chain[k] = np.searchsorted(present, chain[k])
+        sizes, samples = take(sizes, present), take(samples, present)
+    return merges
+
+
+@jit()
+def _merge_clusters(
+    distances: Float,
+    sizes: Float,
+    samples: Index,
+    chain: Index,
+    length: int,
+    merges: Float,
+    linkage: int,
+) -> int:
+    """Write as many merges as `merges` has rows, and return the length of the chain.
+
+    `distances` and `sizes` are updated. `samples` contains one sample of each cluster, and `chain`
+    the positions of the clusters of the chain.
+    """
+    n = distances.shape[0]
+    absent, first = np.zeros(n), 0
+    for m in range(merges.shape[0]):
         if length == 0:
             while sizes[first] == 0.0:
                 first += 1
             chain[0], length = first, 1
-        while True:
-            row = distances[chain[length - 1]]
-            height = smallest_present(row, absent)
-            # If several clusters are equally close, the previous cluster of the chain is preferred,
-            # so that the chain ends.
-            if length > 1 and row[chain[length - 2]] == height:
-                break
-            nearest = 0
-            while row[nearest] + absent[nearest] != height:
-                nearest += 1
-            chain[length] = nearest
-            length += 1
+        length, height = _extend_chain(distances, absent, chain, length)
         x, y = chain[length - 2], chain[length - 1]
         length -= 2
         x, y = min(x, y), max(x, y)
-        merges[m, 0], merges[m, 1], merges[m, 2] = x, y, height
+        merges[m, 0], merges[m, 1], merges[m, 2] = samples[x], samples[y], height
         merge_rows(distances[x], distances[y], sizes, x, y, linkage)
         sizes[y] += sizes[x]
         sizes[x] = 0.0
         absent[x] = np.inf
         copy_row_to_column(distances, y, absent)
-    return merges
+    return length
+
+
+@jit()
+def _extend_chain(distances: Float, absent: Float, chain: Index, length: int) -> tuple[int, float]:
+    """Extend the chain until its last two clusters are nearest neighbours of each other.
+
+    `absent` is the parameter of `smallest_present`. Return the length of the chain and the distance
+    between these clusters.
+    """
+    while True:
+        row = distances[chain[length - 1]]
+        height = smallest_present(row, absent)
+        # If several clusters are equally close, the previous cluster of the chain is preferred, so
+        # that the chain ends.
+        if length > 1 and row[chain[length - 2]] == height:
+            return length, height
+        nearest = 0
+        while row[nearest] + absent[nearest] != height:
+            nearest += 1
+        chain[length] = nearest
+        length += 1
+
+
+@jit()
+def _move_together(distances: Float, present: Index) -> Float:
+    """Return the distances between some clusters, moved to the beginning of the same memory."""
+    # Entries move to lower addresses, in increasing order, so no entry is overwritten before it has
+    # been moved.
+    k = present.size
+    moved = distances.ravel()[: k * k].reshape(k, k)
+    for i in range(k):
+        row, target = distances[present[i]], moved[i]
+        for j in range(k):
+            target[j] = row[present[j]]
+    return moved
 
 
 # The fastmath options allow the compiler to vectorise the loop. They do not change the result,

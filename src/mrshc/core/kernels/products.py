@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 
 from mrshc.core.array_types import Float, Index
 from mrshc.core.kernels.jit import jit
+from mrshc.core.kernels.vectors import index_range, take
 
-# Number of columns whose running sums are updated together. In double precision, the sums take 4 KB
-# and fit into the first-level cache together with the same columns of four rows of the data. The
-# number does not affect the result.
-_BLOCK = 512
+# Number of columns whose running sums are updated together. In double precision, the sums take
+# 32 KB and stay in the cache. With fewer columns, each part of a row is so short that the processor
+# cannot load the next values in advance. The number does not affect the result.
+_BLOCK = 4096
 
 
 @jit()
@@ -44,7 +45,7 @@ def multiply_transposed(X: NDArray[Any], by_columns: bool, offsets: Float, u: Fl
         The product, in double precision.
     """
     if by_columns:
-        return _multiply_transposed_columns(X, offsets, u)
+        return multiply_transposed_columns(X, index_range(offsets.size), offsets, u)
     return multiply_transposed_rows(X, offsets, u)
 
 
@@ -85,20 +86,20 @@ def multiply_transposed_rows(X: NDArray[Any], offsets: Float, u: Float) -> Float
 
 
 @jit()
-def _multiply_transposed_columns(X: NDArray[Any], offsets: Float, u: Float) -> Float:
-    """Return the transposed centred data matrix times u, for data that are stored column by column.
+def multiply_transposed_columns(X: NDArray[Any], rows: Index, offsets: Float, u: Float) -> Float:
+    """Return some transposed centred columns times u, for columns with consecutive values.
 
-    `X`, of shape (p, n), is the transpose of the data matrix before the `offsets` are subtracted.
-    `offsets` and the result have shape (p,), and `u` has shape (n,).
+    The columns, before the `offsets` are subtracted, are the given rows of `X`, which has n
+    columns. `rows`, `offsets` and the result have the same length, and `u` has shape (n,).
     """
-    p, n = X.shape
+    p, n = rows.size, X.shape[1]
     out = np.empty(p)
     j = 0
     # Process four columns at a time: their four sums do not depend on each other, so the processor
     # need not wait for one addition to finish before it starts the next. Within each sum, the
     # samples are added in order.
     while j + 4 <= p:
-        a, b, c, d = X[j], X[j + 1], X[j + 2], X[j + 3]
+        a, b, c, d = X[rows[j]], X[rows[j + 1]], X[rows[j + 2]], X[rows[j + 3]]
         oa, ob, oc, od = offsets[j], offsets[j + 1], offsets[j + 2], offsets[j + 3]
         ta = tb = tc = td = 0.0
         for i in range(n):
@@ -109,9 +110,9 @@ def _multiply_transposed_columns(X: NDArray[Any], offsets: Float, u: Float) -> F
         out[j], out[j + 1], out[j + 2], out[j + 3] = ta, tb, tc, td
         j += 4
     while j < p:
-        total = 0.0
+        total, a = 0.0, X[rows[j]]
         for i in range(n):
-            total += (X[j, i] - offsets[j]) * u[i]
+            total += (a[i] - offsets[j]) * u[i]
         out[j] = total
         j += 1
     return out
@@ -141,7 +142,7 @@ def multiply(
         The product, in double precision.
     """
     if by_columns:
-        return _multiply_columns(X, offsets, indices, weights)
+        return multiply_columns(X, indices, take(offsets, indices), weights)
     return multiply_rows(X, offsets, indices, weights)
 
 
@@ -179,15 +180,15 @@ def multiply_rows(X: NDArray[Any], offsets: Float, indices: Index, weights: Floa
 
 
 @jit()
-def _multiply_columns(X: NDArray[Any], offsets: Float, indices: Index, weights: Float) -> Float:
-    """Return the centred data matrix times a sparse vector, for data stored column by column.
+def multiply_columns(X: NDArray[Any], rows: Index, offsets: Float, weights: Float) -> Float:
+    """Return the sum of some centred columns times weights, for columns with consecutive values.
 
-    `X`, of shape (p, n), is the transpose of the data matrix before the `offsets`, of shape (p,),
-    are subtracted. The other parameters and the result are those of `multiply`.
+    The columns, before the `offsets` are subtracted, are the given rows of `X`. `rows`, `offsets`
+    and `weights` have the same length.
     """
     out = np.zeros(X.shape[1])
-    for k in range(indices.size):
-        column, offset, weight = X[indices[k]], offsets[indices[k]], weights[k]
+    for k in range(rows.size):
+        column, offset, weight = X[rows[k]], offsets[k], weights[k]
         for i in range(out.size):
             out[i] += (column[i] - offset) * weight
     return out

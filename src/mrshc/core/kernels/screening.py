@@ -18,8 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrshc.core.array_types import Float, Index
+from mrshc.core.kernels.column_copies import (
+    ColumnCopies,
+    copy_columns,
+    screen_transposed_times,
+)
 from mrshc.core.kernels.jit import jit
-from mrshc.core.kernels.products import multiply_transposed_rows
 from mrshc.core.kernels.residual import (
     CellCorrections,
     Residual,
@@ -78,7 +82,10 @@ class Screen(NamedTuple):
     """
 
     columns: Index  # (m,), indices of the columns, increasing
-    packed: NDArray[Any]  # (n, m), copies of the columns, before offsets are subtracted
+    # Copies of the columns, before offsets are subtracted: an array of shape (n, m), unless `rows`
+    # has m entries; then the rows of an array with n columns.
+    packed: NDArray[Any]
+    rows: Index | None  # (m,), rows of `packed` with the columns, or no entries; None: few samples
     offsets: Float  # (m,), offsets of the columns
     loadings: Float  # (k, m), loadings of the k earlier components in the columns
     corrections: CellCorrections  # corrections in the columns
@@ -110,20 +117,24 @@ class Trace(NamedTuple):
     thresholds: Float  # (T,), soft thresholds; negative if the bounds were not computed
     # exact slopes at some vectors u of all iterations, for many samples; None for few
     basis: SlopeBasis | None
+    copies: ColumnCopies | None  # copies of columns, for many samples; None for few
+    no_rows: Index | None  # `rows` of a screen with an (n, m) array; its type is always the same
 
 
 @jit()
-def empty_screen(X: NDArray[Any]) -> Screen:
+def empty_screen(X: NDArray[Any], rows: Index | None) -> Screen:
     """Return a screen without columns, which is not valid for any u.
 
-    The array `packed` of the screen has the data type of X.
+    The array `packed` of the screen has the data type of X. `rows` is the attribute
+    `no_rows` of a trace.
     """
     # A compiled function cannot return a Screen in some cases and None in others, so a negative
     # radius is used instead of None.
     packed = np.empty((0, 0), X.dtype)
     indices, values = np.empty(0, np.intp), np.empty(0)
     corrections = CellCorrections(indices, indices, values)
-    return Screen(indices, packed, values, np.empty((0, 0)), corrections, values, -1.0, 0.0)
+    loadings = np.empty((0, 0))
+    return Screen(indices, packed, rows, values, loadings, corrections, values, -1.0, 0.0)
 
 
 @jit()
@@ -155,7 +166,7 @@ def screened_slopes(
         The slopes and the active depth. The active depth is negative if columns outside the screen
         may have slopes above the soft threshold.
     """
-    slopes = multiply_transposed_rows(screen.packed, screen.offsets, u)
+    slopes = screen_transposed_times(screen.packed, screen.rows, screen.offsets, u)
     deflate_slopes(scores, screen.loadings, screen.corrections, slopes, u)
     largest = largest_slope(slopes)
     if largest <= screen.slope_bound:
@@ -350,27 +361,43 @@ def write_trace(trace: Trace, t: int, u: Float, slopes: Float) -> None:
 
 
 @jit()
-def pack_screen(residual: Residual, plan: ScreenPlan, anchor: Float) -> Screen:
+def pack_screen(residual: Residual, plan: ScreenPlan, anchor: Float, rows: Index | None) -> Screen:
     """Return a screen with copies of the planned columns, their offsets, loadings and corrections.
 
-    `anchor` is the vector u from which the distance of other vectors is measured.
+    `anchor` is the vector u from which the distance of other vectors is measured. `rows` is the
+    attribute `no_rows` of a trace.
     """
     packed = _pack_columns(residual.X, residual.by_columns, plan.columns)
-    return _complete_screen(residual, plan, anchor, packed)
+    return _complete_screen(residual, plan, anchor, packed, rows)
 
 
 @jit()
-def repack_screen(residual: Residual, plan: ScreenPlan, anchor: Float, previous: Screen) -> Screen:
-    """Return the screen of `pack_screen`, copied from another screen as far as possible."""
-    if residual.by_columns or previous.columns.size == 0:
-        return pack_screen(residual, plan, anchor)
-    packed = _repack_columns(residual.X, previous, plan.columns)
-    return _complete_screen(residual, plan, anchor, packed)
+def refer_screen(
+    residual: Residual,
+    plan: ScreenPlan,
+    anchor: Float,
+    copies: ColumnCopies | None,
+    rows: Index | None,
+) -> Screen:
+    """Return the screen of `pack_screen`, which refers to columns with consecutive values.
+
+    Screens that were made before are no longer valid.
+    """
+    if copies is None:
+        return pack_screen(residual, plan, anchor, rows)
+    if residual.by_columns:
+        return _complete_screen(residual, plan, anchor, residual.X, plan.columns)
+    copied = copy_columns(copies, residual.X, plan.columns)
+    return _complete_screen(residual, plan, anchor, copies.values, copied)
 
 
 @jit()
 def _complete_screen(
-    residual: Residual, plan: ScreenPlan, anchor: Float, packed: NDArray[Any]
+    residual: Residual,
+    plan: ScreenPlan,
+    anchor: Float,
+    packed: NDArray[Any],
+    rows: Index | None,
 ) -> Screen:
     """Return a screen with the given copies of columns; see `pack_screen`."""
     columns = plan.columns
@@ -378,7 +405,15 @@ def _complete_screen(
     offsets = take(residual.offsets, columns)
     corrections = _select_corrections(residual.corrections, columns, residual.offsets.size)
     return Screen(
-        columns, packed, offsets, loadings, corrections, anchor, plan.radius, plan.slope_bound
+        columns,
+        packed,
+        rows,
+        offsets,
+        loadings,
+        corrections,
+        anchor,
+        plan.radius,
+        plan.slope_bound,
     )
 
 
@@ -412,27 +447,6 @@ def _pack_columns(X: NDArray[Any], by_columns: bool, columns: Index) -> NDArray[
         j = columns[k]
         for i in range(n):
             out[i, k] = X[j, i]
-    return out
-
-
-@jit()
-def _repack_columns(X: NDArray[Any], previous: Screen, columns: Index) -> NDArray[Any]:
-    """Return copies of columns of data that are stored row by row.
-
-    Columns that are in the previous screen are copied from there, since its rows are shorter: the
-    entries of a row of X are far apart in memory.
-    """
-    positions, k = np.empty(columns.size, np.intp), 0
-    for m in range(columns.size):
-        while k < previous.columns.size and previous.columns[k] < columns[m]:
-            k += 1
-        is_packed = k < previous.columns.size and previous.columns[k] == columns[m]
-        positions[m] = k if is_packed else -1
-    out = np.empty((X.shape[0], columns.size), X.dtype)
-    for i in range(X.shape[0]):
-        row, old, packed = X[i], previous.packed[i], out[i]
-        for m in range(columns.size):
-            packed[m] = row[columns[m]] if positions[m] < 0 else old[positions[m]]
     return out
 
 

@@ -35,6 +35,7 @@ from mrshc.core.kernels.alternation import (
     IterateRecord,
     alternate,
 )
+from mrshc.core.kernels.column_copies import ColumnCopies
 from mrshc.core.kernels.component_sequence import (
     SequenceEnd,
     SequenceStarts,
@@ -55,6 +56,11 @@ _N_LANCZOS_VECTORS = 60
 # 2,000 samples, fewer than 50 vectors were sufficient for all L1 bounds of a search. The number
 # affects only the computation time.
 _N_BASIS_VECTORS = 64
+
+# Largest number of columns of which copies are kept for many samples, as a fraction of all columns.
+# It must not be smaller than the largest fraction of the columns in a screen. The number affects
+# only the computation time and the memory.
+_MAX_COPIED_FRACTION = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -351,6 +357,8 @@ def empty_traces(matrix: CentredArray, n_components: int, n_iter: int) -> Sequen
         # A negative value marks an iteration that is not yet recorded.
         np.full((n_components, n_iter), -1.0),
         _empty_bases(n_components, n, p) if has_basis else None,
+        _empty_copies(matrix) if has_basis else None,
+        np.empty(0, np.intp) if has_basis else None,
     )
 
 
@@ -360,8 +368,8 @@ def trace_of_component(traces: SequenceTraces, k: int) -> Trace:
     The trace has no basis: it is used for data with missing values, for which another version of
     the alternating algorithm would have to be compiled.
     """
-    scores, bounds, units, thresholds, _ = traces
-    return Trace(scores[k], bounds[k], units[k], thresholds[k], None)
+    scores, bounds, units, thresholds, *_ = traces
+    return Trace(scores[k], bounds[k], units[k], thresholds[k], None, None, None)
 
 
 def _empty_bases(n_components: int, n: int, p: int) -> SlopeBasis:
@@ -379,6 +387,13 @@ def _empty_bases(n_components: int, n: int, p: int) -> SlopeBasis:
     )
 
 
+def _empty_copies(matrix: CentredArray) -> ColumnCopies:
+    """Return arrays for copies of columns; no copies are needed of data stored column by column."""
+    (n, p), (X, by_columns, _) = matrix.shape, matrix.kernel_arguments
+    m = 0 if by_columns else int(_MAX_COPIED_FRACTION * p)
+    return ColumnCopies(np.empty((m, n), X.dtype), np.full(p, -1), np.zeros(1, np.intp))
+
+
 def empty_record(matrix: CentredArray, n_iter: int) -> IterateRecord:
     """Return empty arrays for the vectors u and the thresholds of the first `n_iter` iterations.
 
@@ -390,7 +405,8 @@ def empty_record(matrix: CentredArray, n_iter: int) -> IterateRecord:
 @cache
 def _trace_without_rows(n: int, p: int) -> Trace:
     """Return a trace for n samples and p features in which no iteration is recorded."""
-    return Trace(np.empty((0, n)), np.empty((0, p), np.uint8), np.empty(0), np.empty(0), None)
+    bounds = np.empty((0, p), np.uint8)
+    return Trace(np.empty((0, n)), bounds, np.empty(0), np.empty(0), None, None, None)
 
 
 @cache  # most components are not recorded, and making the arrays would take 20 microseconds each
