@@ -2,8 +2,8 @@
 
 Numba compiles every function to machine code, including functions that are called only by other
 compiled functions. The machine code of a caller, however, contains a copy of the code of the
-functions that it calls, so code in a chain of k calls is optimised and translated k times. With the
-compiler of this module, a called function is translated only to the intermediate representation of
+functions that it calls, so code in a chain of k calls is optimised and translated k times. With
+`InnerFunctionCompiler`, a called function is translated only to the intermediate representation of
 LLVM, which numba inserts into the callers. This halves the time of compilation.
 
 The module uses classes of numba that are not documented. `tests/core/kernels/test_jit.py` checks
