@@ -739,6 +739,8 @@ def _split_test_table(result: SearchResult, outlying: Index) -> dict[str, NDArra
     # the data, minus its mean over the reference data sets, equals gap(2) - gap(1). The table
     # contains drops rather than gaps, so the data can be compared with each reference data set.
     nodes, curves = list(pruned.tests), list(pruned.tests.values())
+    is_usual = np.ones(pruned.tree.n_samples, dtype=bool)
+    is_usual[outlying] = False
     drops = [c.reference[:, 0] - c.reference[:, 1] for c in curves]
     references = np.empty(len(drops), dtype=object)  # arrays differ in length (early stopping)
     for i, drop in enumerate(drops):
@@ -747,7 +749,7 @@ def _split_test_table(result: SearchResult, outlying: Index) -> dict[str, NDArra
         "node": np.array(nodes, dtype=np.intp),
         # Outlying samples are not counted, since the tests do not use them.
         "n_samples": np.array(
-            [np.setdiff1d(pruned.tree.members(node), outlying).size for node in nodes],
+            [np.count_nonzero(is_usual[pruned.tree.members(node)]) for node in nodes],
             dtype=np.intp,
         ),
         "height": np.array([pruned.tree.height(node) for node in nodes]),

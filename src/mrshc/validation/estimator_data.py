@@ -295,7 +295,9 @@ def _refuse_duplicate_names(X: Any) -> None:
 
     Names must be unique because features are matched by name.
     """
-    names, counts = np.unique([str(c) for c in getattr(X, "columns", ())], return_counts=True)
+    if not hasattr(X, "columns"):
+        return
+    names, counts = np.unique([str(c) for c in X.columns], return_counts=True)
     if np.any(counts > 1):
         raise ValueError(
             f"Feature names must be unique, but {str(names[counts.argmax()])!r} names "

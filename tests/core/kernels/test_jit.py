@@ -1,5 +1,6 @@
 """Compiled functions: with and without a cache, called from Python and from each other."""
 
+import gc
 import inspect
 import pickle
 import subprocess
@@ -10,6 +11,7 @@ from threading import Timer
 
 import pytest
 from numba.core.caching import FunctionCache
+from numba.core.errors import TypingError
 
 from mrshc.core.kernels import compilation_cache
 from mrshc.core.kernels.compilation_cache import CompilationCacheWarning
@@ -84,6 +86,22 @@ def test_a_called_function_is_part_of_the_code_of_its_caller(tmp_path):
 def test_an_error_of_a_called_function_is_raised(x, error, message):
     with pytest.raises(error, match=message):
         shifted_reciprocal(x)
+
+
+@pytest.mark.parametrize("is_enabled", [True, False])
+def test_garbage_collection_is_as_before_the_compilation(is_enabled):
+    @jit()
+    def invalid(x):
+        return x.no_such_attribute
+
+    was_enabled = gc.isenabled()
+    (gc.enable if is_enabled else gc.disable)()
+    try:
+        with pytest.raises(TypingError, match="no_such_attribute"):
+            invalid(1.0)
+        assert gc.isenabled() is is_enabled
+    finally:
+        (gc.enable if was_enabled else gc.disable)()
 
 
 def test_without_a_folder_for_the_cache_there_is_one_warning(monkeypatch):

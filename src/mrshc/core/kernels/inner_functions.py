@@ -1,9 +1,9 @@
-"""Compilation of functions that are called by other compiled functions.
+"""Compilers of functions that are called from Python and by other compiled functions.
 
 Numba compiles every function to machine code, including functions that are called only by other
 compiled functions. The machine code of a caller, however, contains a copy of the code of the
-functions that it calls, so code in a chain of k calls is optimised and translated k times. With the
-compiler of this module, a called function is translated only to the intermediate representation of
+functions that it calls, so code in a chain of k calls is optimised and translated k times. With
+`InnerFunctionCompiler`, a called function is translated only to the intermediate representation of
 LLVM, which numba inserts into the callers. This halves the time of compilation.
 
 The module uses classes of numba that are not documented. `tests/core/kernels/test_jit.py` checks
@@ -12,10 +12,38 @@ that they still behave as expected.
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
+
+
+class OuterFunctionCompiler(Compiler):
+    """Compiler of functions that are called from Python, without garbage collection.
+
+    The functions that they call are compiled meanwhile. Numba makes millions of objects, few of
+    which can be freed before it has finished. To search for those would take a twelfth of the time.
+    """
+
+    def compile_extra(self, func: Any) -> Any:
+        """Return the result of the compilation of a Python function."""
+        with _paused_garbage_collection():
+            return super().compile_extra(func)
+
+
+@contextmanager
+def _paused_garbage_collection() -> Iterator[None]:
+    """Disable the search for cyclic garbage. Numba's lock admits one thread at a time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 class InnerFunctionCompiler(Compiler):

@@ -76,12 +76,15 @@ class _CompiledFunction(Generic[P, R]):
             from numba import njit
 
             from mrshc.core.kernels.compilation_cache import CompilationCache
+            from mrshc.core.kernels.inner_functions import OuterFunctionCompiler
 
             with _creation_lock:
                 # Another thread may have created the dispatcher while this thread waited for the
                 # lock.
                 if self._dispatcher is None:
-                    dispatcher = njit(**self._options)(self.py_func)
+                    dispatcher = njit(**self._options, pipeline_class=OuterFunctionCompiler)(
+                        self.py_func
+                    )
                     # Numba's Dispatcher.enable_caching sets this attribute to numba's standard
                     # cache. Numba has no public interface for setting another cache.
                     dispatcher._cache = CompilationCache(self.py_func)

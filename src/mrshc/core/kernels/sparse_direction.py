@@ -15,8 +15,9 @@ from mrshc.core.kernels.jit import jit
 
 # The active depth changes little from one iteration of the alternating algorithm to the next. The
 # search starts from the previous active depth times this factor, so that it rarely has to be
-# repeated with a larger depth. The factor has not been tuned; it does not affect the result.
-_DEPTH_FACTOR = 1.25
+# repeated with a larger depth. With a larger factor, each search takes longer, since it considers
+# more slopes. The factor does not affect the result.
+_DEPTH_FACTOR = 1.1
 
 
 @jit()
@@ -92,8 +93,7 @@ def threshold_slopes(
     count = 0
     for slope in slopes:
         depth = largest - abs(slope)
-        if depth < active_depth or depth == 0.0:
-            count += 1
+        count += (depth < active_depth) | (depth == 0.0)
     indices, weights = np.empty(count, np.intp), np.empty(count)
     k = 0
     squares = 0.0
@@ -144,17 +144,14 @@ def find_active_depth(
     float
         The active depth, or -1 if it is larger than `max_depth`.
     """
-    n_tied, second_depth = 0, largest
+    n_tied = 0
     for slope in slopes:
-        depth = largest - abs(slope)
-        n_tied += depth == 0.0
-        if 0.0 < depth < second_depth:
-            second_depth = depth
+        n_tied += largest - abs(slope) == 0.0
     # A unit vector with m equal entries has the L1 norm sqrt(m). So if the number of tied slopes is
     # at least the squared bound, no other slope can be active. If the number equals the squared
     # bound, any threshold between the tied slopes and the next slope gives the same result.
     if n_tied >= l1_bound * l1_bound:
-        return second_depth if n_tied == l1_bound * l1_bound else 0.0
+        return _second_depth(slopes, largest) if n_tied == l1_bound * l1_bound else 0.0
     start_depth = _DEPTH_FACTOR * previous_depth
     depth = min(
         start_depth if start_depth > 0.0 else _initial_depth(slopes, largest, l1_bound), max_depth
@@ -169,6 +166,17 @@ def find_active_depth(
         if depth >= max_depth:
             return largest if max_depth >= largest else -1.0
         depth = min(2.0 * depth, max_depth)
+
+
+@jit()
+def _second_depth(slopes: Float, largest: float) -> float:
+    """Return the smallest depth that is not zero; `largest` if there is none."""
+    smallest = largest
+    for slope in slopes:
+        depth = largest - abs(slope)
+        if 0.0 < depth < smallest:
+            smallest = depth
+    return smallest
 
 
 @jit()
@@ -198,12 +206,12 @@ def _initial_depth(slopes: Float, largest: float, l1_bound: float) -> float:
     depth is usually two to four times this minimum.
     """
     # A unit vector with m non-zero entries has an L1 norm of at most sqrt(m), so at least bound^2
-    # slopes are active. Some slopes are added for small bounds. The 12 bisections give a resolution
-    # of 1/4096 of the largest slope. The numbers 2, 8 and 12 have not been tuned, since the initial
-    # depth does not affect the result.
+    # slopes are active. Some slopes are added for small bounds. The bisection ends at a resolution
+    # of 1/4096 of the largest slope. The numbers 2, 8 and 4096 have not been tuned, since the
+    # initial depth does not affect the result.
     n_wanted = 2.0 * l1_bound * l1_bound + 8.0
     low, high = 0.0, largest
-    for _ in range(12):
+    while high - low > largest / 4096:
         middle = (low + high) / 2
         count = 0
         for slope in slopes:

@@ -156,10 +156,12 @@ def _samples_of_clusters(labels: Labels, excluded: Index) -> list[Index]:
 
     If all samples of a cluster are excluded, all of them are returned.
     """
+    is_usual = np.ones(labels.size, dtype=bool)
+    is_usual[excluded] = False
     groups = []
     for k in range(int(labels.max()) + 1):
         members = np.flatnonzero(labels == k)
-        usual = np.setdiff1d(members, excluded)
+        usual = members[is_usual[members]]
         groups.append(usual if usual.size else members)
     return groups
 

@@ -158,7 +158,7 @@ def gap_curve(
     )
     box = _reference_box(X, settings.metric)
     test = gap_test if len(distances) < MANY_SAMPLES else large_gap_test
-    observed, reference = test(box, distances, np.stack(partitions), rng, test_settings)
+    observed, reference = test(box, distances, np.array(partitions), rng, test_settings)
     gap = reference.mean(axis=0) - observed
     standard_error = reference.std(axis=0, ddof=1) * np.sqrt(1 + 1 / settings.n_references)
     return GapCurve(

@@ -192,8 +192,9 @@ def _subtree_partitions(tree: Tree, node: int, *, max_clusters: int) -> list[Lab
     """
     members, partitions = tree.members(node), []
     for k in range(1, min(max_clusters, members.size) + 1):
-        labels = np.empty(members.size, dtype=np.intp)
-        for label, cluster in enumerate(tree.cluster_nodes(k, below=node)):
+        labels = np.zeros(members.size, dtype=np.intp)
+        # The samples of the first cluster keep the label 0.
+        for label, cluster in enumerate(tree.cluster_nodes(k, below=node)[1:], start=1):
             # `members` is sorted, so `searchsorted` returns the positions in `members` of the
             # samples of the cluster.
             labels[np.searchsorted(members, tree.members(cluster))] = label
