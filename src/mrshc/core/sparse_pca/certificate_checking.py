@@ -141,8 +141,8 @@ class ImmediateCertifier(Certifier):
     def __init__(self, matrix: CentredBlocks, working_sets: WorkingSets) -> None:
         self._matrix = matrix
         self._working_sets = working_sets
-        self._waiting: SimpleQueue[tuple[Certificate, Future[CheckOutcome]]] = SimpleQueue()
-        self._pass_lock = Lock()
+        self._waiting: SimpleQueue[tuple[Certificate, Future[Violations]]] = SimpleQueue()
+        self._pass_lock, self._store_lock = Lock(), Lock()
         self._bounds = ColumnBounds(matrix.offsets)
 
     def accept(self, key: ComponentKey, certificate: Certificate | None) -> bool:
@@ -152,14 +152,17 @@ class ImmediateCertifier(Certifier):
         caller has to compute the component again.
         """
         assert certificate is not None
-        future = Future[CheckOutcome]()
+        future = Future[Violations]()
         self._waiting.put((certificate, future))
         # The thread that acquires the lock checks all certificates in the queue. When the other
         # threads acquire the lock, the futures of the checked certificates are already done.
         with self._pass_lock:
             if not future.done():
                 self._check_waiting()
-        outcome = future.result()
+        # The rest is not done within the pass, for which all other threads wait.
+        outcome = _outcome_of_check(certificate, future.result())
+        with self._store_lock:
+            self._matrix.store_from_data(outcome.working_set)
         self._working_sets.update(*key, outcome.working_set)
         return outcome.holds
 
@@ -171,15 +174,15 @@ class ImmediateCertifier(Certifier):
         """
         certificates, futures = zip(*_drain_queue(self._waiting), strict=True)
         try:
-            outcomes = check_certificates(self._matrix, certificates, bounds=self._bounds)
+            violations = _violations_by_certificate(self._matrix, certificates, bounds=self._bounds)
         except BaseException as error:
             # If a future received neither a result nor an error, the thread that waits for it would
             # never end.
             for future in futures:
                 future.set_exception(error)
             raise
-        for future, outcome in zip(futures, outcomes, strict=True):
-            future.set_result(outcome)
+        for future, of_certificate in zip(futures, violations, strict=True):
+            future.set_result(of_certificate)
 
 
 def _drain_queue(queue: SimpleQueue[Any]) -> list[Any]:
@@ -204,10 +207,7 @@ class CheckOutcome(NamedTuple):
 
 
 def check_certificates(
-    matrix: CentredBlocks,
-    certificates: Sequence[Certificate],
-    *,
-    bounds: ColumnBounds | None = None,
+    matrix: CentredBlocks, certificates: Sequence[Certificate]
 ) -> list[CheckOutcome]:
     """Check certificates in one pass over all columns, and return the outcomes.
 
@@ -218,46 +218,60 @@ def check_certificates(
         the data are on a device, all columns that violate or nearly violate a certificate.
     certificates : sequence of Certificate
         Certificates to check. A certificate without steps always holds.
-    bounds : ColumnBounds or None, default=None
-        Bounds for data on a device that earlier checks have used; None stands for new ones.
 
     Returns
     -------
     outcomes : list of CheckOutcome
         Outcome for each certificate, in the order of `certificates`.
     """
-    outcomes = [CheckOutcome(c.working_set, True) for c in certificates]
-    # A certificate has no steps if the residual is zero. Such a certificate needs no check.
-    with_steps = [i for i, c in enumerate(certificates) if c.thresholds.size]
-    if not with_steps:
-        return outcomes
-    violations = _find_violations(matrix, [certificates[i] for i in with_steps], bounds=bounds)
-    # Group the violations by certificate.
-    order = np.argsort(violations.certificates, kind="stable")
-    ends = np.searchsorted(violations.certificates[order], np.arange(len(with_steps) + 1))
-    for k, i in enumerate(with_steps):
-        rows = order[ends[k] : ends[k + 1]]
-        columns, products = violations.columns[rows], violations.products[rows]
-        # If a column violates the certificate in one step, the vectors u of all later steps are
-        # wrong. Many columns that are not needed may violate the certificate in these later steps.
-        # The columns with the largest products are the most likely to be needed, so only these
-        # columns are added to the working set.
-        largest = np.argsort(-products, kind="stable")[: certificates[i].max_violations]
-        holds = bool(products.max(initial=0.0) <= 1.0)
-        working_set = np.union1d(certificates[i].working_set, columns[largest])
-        outcomes[i] = CheckOutcome(working_set, holds)
-    if matrix.is_on_device:
+    violations = _violations_by_certificate(
+        matrix, certificates, bounds=ColumnBounds(matrix.offsets)
+    )
+    outcomes = [_outcome_of_check(*pair) for pair in zip(certificates, violations, strict=True)]
+    if matrix.is_on_device and outcomes:
         matrix.store_from_data(np.unique(np.concatenate([o.working_set for o in outcomes])))
     return outcomes
 
 
+def _outcome_of_check(certificate: Certificate, violations: Violations) -> CheckOutcome:
+    """Return the outcome of the check of a certificate, given the columns that violate it."""
+    # If a column violates the certificate in one step, the vectors u of all later steps are wrong.
+    # Many columns that are not needed may violate the certificate in these later steps. The columns
+    # with the largest products are the most likely to be needed, so only these columns are added to
+    # the working set.
+    largest = np.argsort(-violations.products, kind="stable")[: certificate.max_violations]
+    return CheckOutcome(
+        working_set=np.union1d(certificate.working_set, violations.columns[largest]),
+        holds=bool(violations.products.max(initial=0.0) <= 1.0),
+    )
+
+
+def _violations_by_certificate(
+    matrix: CentredBlocks, certificates: Sequence[Certificate], *, bounds: ColumnBounds
+) -> list[Violations]:
+    """Return the columns that violate or nearly violate each certificate, found in one pass."""
+    # A certificate has no steps if the residual is zero. Such a certificate needs no check.
+    with_steps = [i for i, c in enumerate(certificates) if c.thresholds.size]
+    found = [NO_VIOLATIONS for _ in certificates]
+    if not with_steps:
+        return found
+    violations = _find_violations(matrix, [certificates[i] for i in with_steps], bounds=bounds)
+    order = np.argsort(violations.certificates, kind="stable")
+    ends = np.searchsorted(violations.certificates[order], np.arange(len(with_steps) + 1))
+    for k, i in enumerate(with_steps):
+        rows = order[ends[k] : ends[k + 1]]
+        found[i] = Violations(
+            violations.certificates[rows], violations.columns[rows], violations.products[rows]
+        )
+    return found
+
+
 def _find_violations(
-    matrix: CentredBlocks, certificates: Sequence[Certificate], *, bounds: ColumnBounds | None
+    matrix: CentredBlocks, certificates: Sequence[Certificate], *, bounds: ColumnBounds
 ) -> Violations:
     """Return the columns that violate or nearly violate a certificate, found in one pass."""
     batch = CertificateBatch.from_certificates(certificates, unit=matrix.rms_column_norm)
     if matrix.is_on_device:
-        bounds = bounds or ColumnBounds(matrix.offsets)
         check = partial(
             _check_block_on_device, centring=matrix.centring, batch=batch, bounds=bounds
         )

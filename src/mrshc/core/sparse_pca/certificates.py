@@ -178,7 +178,9 @@ class CertificateBatch:
     working_sets: ColumnSets
     n_certificates: int
     unit: float
-    # Copies of the vectors and shifts on the device. The list is empty until the copies are needed.
+    # Copies on the device: the vectors, and the vectors and shifts with the same number of vectors
+    # for each certificate. The lists are empty until the copies are needed.
+    _vectors_for_bounds: list[Any] = field(default_factory=list)
     _device_copies: list[Any] = field(default_factory=list)
 
     @classmethod
@@ -328,7 +330,9 @@ class CertificateBatch:
         ndarray of int or None
             Positions in the block, in increasing order; None if all columns have to be checked.
         """
-        vectors, _ = self._vectors_and_shifts_on_device(block, xp)
+        if not self._vectors_for_bounds:
+            self._vectors_for_bounds.append(to_device_of(block, self.vectors / self.unit, xp))
+        [vectors] = self._vectors_for_bounds
         return bounds.may_exceed(NEAR_VIOLATION, vectors, block=block, start=start, xp=xp)
 
     def _vectors_and_shifts_on_device(self, block: Any, xp: Any) -> list[Any]:
