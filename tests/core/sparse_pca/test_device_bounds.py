@@ -4,11 +4,11 @@ import array_api_strict as xp
 import numpy as np
 import pytest
 
-from mrshc.core.data.centring import Centring
-from mrshc.core.sparse_pca import device_bounds
-from mrshc.core.sparse_pca.certificate_checking import _check_block_on_device
-from mrshc.core.sparse_pca.certificates import NEAR_VIOLATION, Certificate, CertificateBatch
+from mrshc.core.sparse_pca import certificate_checking, device_bounds
+from mrshc.core.sparse_pca.certificate_checking import _find_violations
+from mrshc.core.sparse_pca.certificates import NEAR_VIOLATION, Certificate
 from mrshc.core.sparse_pca.device_bounds import ColumnBounds
+from storage_backends import matrix_at, use_small_blocks
 
 
 def unit_vectors(rng, shape):
@@ -18,7 +18,8 @@ def unit_vectors(rng, shape):
 
 def found_columns(X, offsets, vectors, limit, *, start=0):
     bounds = ColumnBounds(np.concatenate([np.full(start, 1e9), offsets]))
-    return bounds.may_exceed(limit, xp.asarray(vectors), block=xp.asarray(X), start=start, xp=xp)
+    found = bounds.may_exceed(limit, xp.asarray(vectors), block=xp.asarray(X), start=start, xp=xp)
+    return np.flatnonzero(np.asarray(found))
 
 
 def with_factors_of_8_bits(monkeypatch):
@@ -39,7 +40,6 @@ def with_factors_of_8_bits(monkeypatch):
 @pytest.mark.parametrize("shift", [0.0, 10.0])
 def test_no_large_product_is_missed_and_few_columns_are_left(shift, is_coarse, monkeypatch):
     monkeypatch.setattr(device_bounds, "_MAX_PRODUCTS", 2000 * 3)  # several parts
-    monkeypatch.setattr(device_bounds, "_MAX_SHARE", 1.0)
     rng = np.random.default_rng(0)
     X = (rng.normal(size=(50, 2000)) + shift * rng.normal(size=2000)).astype(np.float32)
     offsets = X.mean(axis=0, dtype=np.float64)
@@ -54,44 +54,36 @@ def test_no_large_product_is_missed_and_few_columns_are_left(shift, is_coarse, m
         assert found.size < np.count_nonzero(largest > 0.9 * limit)
 
 
-def test_bounds_that_exclude_too_few_columns_are_not_used():
+def test_vectors_that_overflow_in_single_precision_exclude_no_column():
     rng = np.random.default_rng(1)
     X, vectors = rng.normal(size=(20, 60)).astype(np.float32), unit_vectors(rng, (2, 20))
-    assert found_columns(X, np.zeros(60), vectors, 1e-3) is None
-    # Vectors that overflow in single precision have no bounds.
     with np.errstate(over="ignore", invalid="ignore"):
-        assert found_columns(X, np.zeros(60), vectors * 1e60, 1e62) is None
+        assert found_columns(X, np.zeros(60), vectors * 1e60, 1e62).size == 60
 
 
 @pytest.mark.parametrize(("factor", "n_least"), [(1.0, 6), (3.0, 0)])
-def test_the_violations_of_a_block_are_those_without_bounds(factor, n_least, monkeypatch):
+def test_violations_are_those_without_bounds(factor, n_least, monkeypatch):
+    use_small_blocks(monkeypatch, 30 * 150)
     rng = np.random.default_rng(2)
     X = rng.normal(3.0, size=(30, 400)).astype(np.float32)
-    centring = Centring(offsets=np.append(np.zeros(10), X.mean(axis=0, dtype=float)), fill=None)
+    matrix = matrix_at(xp.asarray(X))
     scores = unit_vectors(rng, (5, 30))
+    products = np.abs(scores @ (X - matrix.offsets))
     certificate = Certificate(
         working_set=np.array([12, 40]),
         scores=scores,
-        thresholds=factor
-        * np.quantile(np.abs(scores @ (X - centring.offsets[10:])), 0.998, axis=1),
+        thresholds=factor * np.quantile(products, 0.998, axis=1),
         fill_change=0.0,
         max_violations=10,
     )
 
-    def check():
-        batch = CertificateBatch.from_certificates([certificate], unit=5.0)
-        return _check_block_on_device(
-            xp.asarray(X),
-            10,
-            xp,
-            centring=centring,
-            batch=batch,
-            bounds=ColumnBounds(centring.offsets),
-        )
+    def find():
+        return _find_violations(matrix, [certificate], bounds=ColumnBounds(matrix.offsets))
 
-    found = check()
-    monkeypatch.setattr(ColumnBounds, "may_exceed", lambda *_, **__: None)
-    expected = check()
+    found, n_passes = find(), matrix.n_passes
+    monkeypatch.setattr(certificate_checking, "_MAX_SHARE", -1.0)
+    expected = find()
+    assert matrix.n_passes - n_passes == (2 if n_least else 1)
     assert (expected.columns.size > 0) == (n_least > 0)
     assert expected.columns.size >= n_least
     np.testing.assert_array_equal(found.columns, expected.columns)

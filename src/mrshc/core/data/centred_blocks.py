@@ -34,7 +34,8 @@ _MAX_SHARE_OF_SELECTED_COLUMNS = 1 / 8
 class CentredBlocks(CentredMatrix):
     """A centred matrix whose data are read in blocks of columns.
 
-    The attribute `is_on_device` tells whether blocks are arrays on a device.
+    The attribute `is_on_device` tells whether blocks are arrays on a device, and the attribute
+    `is_single` whether they are in single precision.
 
     Parameters
     ----------
@@ -64,6 +65,7 @@ class CentredBlocks(CentredMatrix):
         )
         self._has_missing = summary.has_missing
         self.is_on_device = data.is_on_device
+        self.is_single = data.dtype == np.float32
         self._cache = ColumnCache(data.shape, data.dtype)
 
     @property
@@ -135,6 +137,16 @@ class CentredBlocks(CentredMatrix):
         if not stored.all():
             out[:, ~stored] = self._data.columns(indices[~stored])
         return out
+
+    def centred_columns_on_device(self, indices: Index) -> tuple[Any, Any]:
+        """Return the m columns at `indices` after centring, and their array namespace.
+
+        The array has shape (n, m), is in double precision, and is on the device of the data. The
+        data must be on a device and have no missing values.
+        """
+        columns, xp = self._data.columns_on_device(indices)
+        centring = Centring(offsets=self.offsets[indices], fill=None)
+        return centring(columns, 0, xp), xp
 
     def map_columns(
         self, indices: Index, function: Callable[[Float], T]

@@ -100,6 +100,13 @@ class DataMatrix(ABC):
         Raise UnreadableError if the columns cannot be read.
         """
 
+    def columns_on_device(self, indices: Index) -> tuple[Any, Any]:
+        """Return the columns at `indices` as an array on the device, and its array namespace.
+
+        Only data for which `is_on_device` is True have this method.
+        """
+        raise NotImplementedError(f"{type(self).__name__} is not on a device.")
+
     @property
     def nbytes(self) -> int:
         """Size in bytes that the matrix needs as a dense array in memory."""

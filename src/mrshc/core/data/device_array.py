@@ -100,6 +100,22 @@ class DeviceMatrix(DataMatrix):
         main memory.
         """
         compat = _import_array_api_compat(self._name)
+        selected, _ = self.columns_on_device(indices)
+        start, stop = column_span(indices)
+        with translate_read_errors(self._name, start=start, stop=stop, advice=_ADVICE):
+            # torch and CuPy copy from a device to main memory only if requested explicitly.
+            if compat.is_torch_array(selected):
+                selected = selected.cpu()
+            elif compat.is_cupy_array(selected):
+                selected = selected.get()
+            return np.asarray(selected)
+
+    def columns_on_device(self, indices: Index) -> tuple[Any, Any]:
+        """Return the m columns at `indices` as an array of shape (n, m), and its namespace.
+
+        The array is on the device. Raise UnreadableError if there is too little memory for it.
+        """
+        compat = _import_array_api_compat(self._name)
         start, stop = column_span(indices)
         with translate_read_errors(self._name, start=start, stop=stop, advice=_ADVICE):
             device_indices = self._xp.asarray(
@@ -107,12 +123,7 @@ class DeviceMatrix(DataMatrix):
             )
             # Rows of the transposed array are taken, so that each column is contiguous in memory.
             selected = self._to_float(self._xp.take(self._array.T, device_indices, axis=0))
-            # torch and CuPy copy from a device to main memory only if requested explicitly.
-            if compat.is_torch_array(selected):
-                selected = selected.cpu()
-            elif compat.is_cupy_array(selected):
-                selected = selected.get()
-            return np.asarray(selected).T
+            return selected.T, self._xp
 
     def _to_float(self, block: Any) -> Any:
         return self._xp.astype(block, getattr(self._xp, self.dtype.name), copy=False)

@@ -11,7 +11,7 @@ each certificate is checked as soon as its component has been computed.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
@@ -25,14 +25,19 @@ from numpy.typing import NDArray
 from mrshc.core.array_types import Index, Mask
 from mrshc.core.data.centred_blocks import CentredBlocks
 from mrshc.core.data.centring import Centring
+from mrshc.core.data.host_transfer import to_host
 from mrshc.core.sparse_pca.certificates import (
     NO_VIOLATIONS,
     Certificate,
     CertificateBatch,
     Violations,
 )
-from mrshc.core.sparse_pca.device_bounds import ColumnBounds, take_columns_at
+from mrshc.core.sparse_pca.device_bounds import ColumnBounds
 from mrshc.core.sparse_pca.working_sets import WorkingSets
+
+# If more than this share of the columns have large bounds, exact products are computed for all
+# columns, block by block. The share has not been tuned; it does not affect the result.
+_MAX_SHARE = 1 / 16
 
 ComponentKey = tuple[float, int]  # L1 bound, and position of the component, counted from zero
 
@@ -272,14 +277,34 @@ def _find_violations(
     """Return the columns that violate or nearly violate a certificate, found in one pass."""
     batch = CertificateBatch.from_certificates(certificates, unit=matrix.rms_column_norm)
     if matrix.is_on_device:
-        check = partial(
-            _check_block_on_device, centring=matrix.centring, batch=batch, bounds=bounds
-        )
-        violations_of_blocks = list(matrix.map_blocks(check))
-    else:
-        violations_of_blocks = list(_check_and_store_columns(matrix, batch))
-    parts = zip(*violations_of_blocks, strict=True)
-    return Violations(*(np.concatenate(part) for part in parts))
+        return _find_violations_on_device(matrix, batch, bounds)
+    return _join(_check_and_store_columns(matrix, batch))
+
+
+def _join(parts: Iterable[Violations]) -> Violations:
+    """Return the violations of several parts of the data."""
+    return Violations(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+
+def _find_violations_on_device(
+    matrix: CentredBlocks, batch: CertificateBatch, bounds: ColumnBounds
+) -> Violations:
+    """Return the columns that violate or nearly violate a certificate of a batch.
+
+    No columns are copied to main memory, since those that are needed can be copied later.
+    """
+    centring = matrix.centring
+    if matrix.is_single and centring.fill is None:
+        # The bounds of all blocks are requested before the first ones are awaited, so that the
+        # device is never idle.
+        masks = list(matrix.map_blocks(partial(batch.may_violate, bounds=bounds)))
+        near = np.flatnonzero(np.concatenate([to_host(mask) for mask in masks]))
+        if near.size == 0:
+            return NO_VIOLATIONS
+        if near.size <= _MAX_SHARE * matrix.shape[1]:
+            columns, xp = matrix.centred_columns_on_device(near)
+            return batch.check(columns, None, near, xp)
+    return _join(matrix.map_blocks(partial(_check_block_on_device, centring=centring, batch=batch)))
 
 
 def _check_and_store_columns(
@@ -326,26 +351,9 @@ def _check_block(
 
 
 def _check_block_on_device(
-    block: Any,
-    start: int,
-    xp: Any,
-    *,
-    centring: Centring,
-    batch: CertificateBatch,
-    bounds: ColumnBounds,
+    block: Any, start: int, xp: Any, *, centring: Centring, batch: CertificateBatch
 ) -> Violations:
-    """Return the columns of one block that violate or nearly violate a certificate of a batch.
-
-    No columns are copied to main memory, since those that are needed can be copied later.
-    """
-    # Bounds are computed for data in single precision without missing values.
-    if centring.fill is None and block.dtype == xp.float32:
-        near = batch.columns_to_check(block, start, xp, bounds=bounds)
-        if near is not None and near.size == 0:
-            return NO_VIOLATIONS
-        if near is not None:
-            columns = take_columns_at(block, near, xp)
-            return _check_columns(columns, near + start, xp, centring=centring, batch=batch)
+    """Return the columns of one block that violate or nearly violate a certificate of a batch."""
     indices = np.arange(start, start + block.shape[1])
     return _check_columns(block, indices, xp, centring=centring, batch=batch)
 

@@ -309,10 +309,8 @@ class CertificateBatch:
             i, j = xp.nonzero(largest > NEAR_VIOLATION)
             yield Violations(to_host(i) + first // n_steps, to_host(j), to_host(largest[i, j]))
 
-    def columns_to_check(
-        self, block: Any, start: int, xp: Any, *, bounds: ColumnBounds
-    ) -> Index | None:
-        """Return the columns of a block that may violate or nearly violate a certificate.
+    def may_violate(self, block: Any, start: int, xp: Any, *, bounds: ColumnBounds) -> Any:
+        """Return which columns of a block may violate or nearly violate a certificate.
 
         Parameters
         ----------
@@ -327,8 +325,8 @@ class CertificateBatch:
 
         Returns
         -------
-        ndarray of int or None
-            Positions in the block, in increasing order; None if all columns have to be checked.
+        array of uint8 of shape (b,)
+            One for columns that have to be checked, and zero for the others, on the device.
         """
         if not self._vectors_for_bounds:
             self._vectors_for_bounds.append(to_device_of(block, self.vectors / self.unit, xp))

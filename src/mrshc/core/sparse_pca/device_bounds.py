@@ -10,10 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from mrshc.core.array_types import Float, Index
-from mrshc.core.data.host_transfer import to_device_of, to_host
+from mrshc.core.array_types import Float
+from mrshc.core.data.host_transfer import to_device_of
 
 # Some devices round the factors of a matrix product in single precision to 8 significant bits
 # (bfloat16) or to 11 (TF32), with relative errors of at most 2**-9 for each factor, and add the
@@ -26,10 +24,6 @@ _SINGLE_ERROR = 2.0**-23
 # Largest number of inner products that are computed at one time. They take 1 GB, which fits into
 # the memory of common devices. The value does not affect the result.
 _MAX_PRODUCTS = 1 << 28
-
-# If more than this share of the columns have large bounds, exact products of all columns take about
-# as much time. The share has not been tuned; it does not affect the result.
-_MAX_SHARE = 1 / 16
 
 
 class ColumnBounds:
@@ -48,10 +42,8 @@ class ColumnBounds:
         self._offsets = offsets
         self._stored: dict[int, tuple[Any, Any]] = {}
 
-    def may_exceed(
-        self, limit: float, vectors: Any, *, block: Any, start: int, xp: Any
-    ) -> Index | None:
-        """Return the columns whose inner product with one of the vectors may exceed a limit.
+    def may_exceed(self, limit: float, vectors: Any, *, block: Any, start: int, xp: Any) -> Any:
+        """Return for which columns an inner product with one of the vectors may exceed a limit.
 
         Parameters
         ----------
@@ -68,9 +60,9 @@ class ColumnBounds:
 
         Returns
         -------
-        ndarray of int or None
-            Positions in the block, in increasing order; None if there are too many for the bounds
-            to save time.
+        array of uint8 of shape (b,)
+            One for each column with a large bound, and zero for the others. The array is on the
+            device, whose computations may not have ended yet.
         """
         offsets, errors = self._offsets_and_errors(block, start, xp)
         centred = block - offsets
@@ -84,8 +76,7 @@ class ColumnBounds:
             bounds = xp.abs(vectors[part, :] @ centred) + lengths[part, :] * errors
             # A vector that overflows in single precision gives NaN, which does not count as small.
             is_small = is_small & xp.all(bounds <= limit, axis=0)
-        (positions,) = xp.nonzero(~is_small)
-        return to_host(positions) if positions.shape[0] <= _MAX_SHARE * n_columns else None
+        return xp.astype(~is_small, xp.uint8)
 
     def _offsets_and_errors(self, block: Any, start: int, xp: Any) -> tuple[Any, Any]:
         """Return the offsets of the columns of a block, and bounds of rounding errors.
@@ -102,8 +93,3 @@ class ColumnBounds:
             errors = errors + n**0.5 * _SINGLE_ERROR * xp.abs(rounded)
             self._stored[start] = (rounded, errors)
         return self._stored[start]
-
-
-def take_columns_at(block: Any, positions: Index, xp: Any) -> Any:
-    """Return the columns of a block at the given positions, on the device of the block."""
-    return xp.take(block, to_device_of(block, positions.astype(np.int64), xp), axis=1)
