@@ -210,8 +210,9 @@ def _initial_depth(slopes: Float, largest: float, l1_bound: float) -> float:
     # of 1/4096 of the largest slope. The numbers 2, 8 and 4096 have not been tuned, since the
     # initial depth does not affect the result.
     n_wanted = 2.0 * l1_bound * l1_bound + 8.0
-    low, high = 0.0, largest
-    while high - low > largest / 4096:
+    low, high, resolution = 0.0, largest, largest / 4096
+    # If the resolution underflows, there would be no end.
+    while high - low > resolution > 0.0:
         middle = (low + high) / 2
         count = 0
         for slope in slopes:
