@@ -25,6 +25,7 @@ from sklearn.metrics import rand_score
 
 import mrshc
 from mrshc import COSA, SHC, HighVarianceHC, MrSHC, SparseKMeans, UnsupportedClustersWarning
+from mrshc.core.parallel import MANY_SAMPLES
 from mrshc.datasets import (
     make_noise,
     make_simulation_1,
@@ -171,8 +172,11 @@ def fit_of_size(n, p, given, n_jobs=1, draws=1):
     """
     warm_up()
     model = MrSHC(**given, random_state=0, n_jobs=n_jobs)
-    # Compiles functions that only these parameters need; the most features selected are 800.
-    clone(model).fit(make_wide_data(30, 1000))
+    # Compiles functions that only these parameters need, or so many samples or features (working
+    # sets are used from 200,000 features on). The most features selected are 800.
+    clone(model).fit(make_wide_data(30, p if p >= 200_000 else 1000))
+    if n >= MANY_SAMPLES:
+        clone(model).fit(make_wide_data(MANY_SAMPLES, 100))
     seconds, memory = [], {}
     for seed in range(draws):
         X = make_wide_data(n, p, seed)

@@ -390,7 +390,7 @@ def test_several_components_in_one_call_equal_those_of_single_calls(n_earlier, i
         starts=starts,
         settings=alternation.AlternationSettings(3.5, 20, 1e-7, starts.noise),
         traces=core_components.empty_traces(matrix, 5, 20),
-        end=SequenceEnd(5, n_loaded if is_stopped else np.inf),
+        end=SequenceEnd(5, float(n_loaded) if is_stopped else np.inf),
     )
     assert len(found) == (2 if is_stopped else 5 - n_earlier)
     for several, one in zip(found, single[n_earlier:], strict=False):
