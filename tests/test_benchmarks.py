@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 @pytest.mark.skipif(shutil.which("Rscript") is None, reason="R is not installed")
 @pytest.mark.parametrize("in_r", ["same starts", "few starts"])
 def test_sparse_k_means_in_r_solves_the_same_problem(in_r):
-    figures = cases.sparse_kmeans(24, 30, in_r)
+    figures = cases.sparse_kmeans(40, 60, in_r)
     assert min(figures["ours"], figures["peer"]) > 0
 
 
