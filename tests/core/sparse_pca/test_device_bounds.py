@@ -37,11 +37,12 @@ def with_factors_of_8_bits(monkeypatch):
 
 
 @pytest.mark.parametrize("is_coarse", [False, True], ids=["single", "bfloat16"])
-@pytest.mark.parametrize("shift", [0.0, 10.0])
-def test_no_large_product_is_missed_and_few_columns_are_left(shift, is_coarse, monkeypatch):
+@pytest.mark.parametrize(("shift", "scale"), [(0.0, 1.0), (10.0, 1.0), (0.0, 1e-30)])
+def test_no_large_product_is_missed_and_few_columns_are_left(shift, scale, is_coarse, monkeypatch):
     monkeypatch.setattr(device_bounds, "_MAX_PRODUCTS", 2000 * 3)  # several parts
     rng = np.random.default_rng(0)
-    X = (rng.normal(size=(50, 2000)) + shift * rng.normal(size=2000)).astype(np.float32)
+    X = (rng.normal(size=(50, 2000)) + shift * rng.normal(size=2000)) * scale
+    X = X.astype(np.float32)
     offsets = X.mean(axis=0, dtype=np.float64)
     vectors = unit_vectors(rng, (7, 50))
     largest = np.abs(vectors @ (X - offsets)).max(axis=0)

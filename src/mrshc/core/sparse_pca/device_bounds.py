@@ -15,8 +15,8 @@ from mrshc.core.data.host_transfer import to_device_of
 
 # Some devices round the factors of a matrix product in single precision to 8 significant bits
 # (bfloat16) or to 11 (TF32), with relative errors of at most 2**-9 for each factor, and add the
-# terms in single precision. The sum of the errors of both factors is doubled, which leaves room for
-# the conversion of the vectors and for rounding of the norms.
+# terms in single precision. The sum of the errors of both factors is doubled, which also covers the
+# conversion of the vectors and the rounding of the norms.
 _FACTOR_ERROR = 2.0**-7
 # Error of each term of a sum, and of an offset that is converted and subtracted; doubled as well.
 _SINGLE_ERROR = 2.0**-23
@@ -88,8 +88,9 @@ class ColumnBounds:
             n, n_columns = (int(size) for size in block.shape)
             offsets = to_device_of(block, self._offsets[start : start + n_columns], xp)
             rounded = xp.astype(offsets, xp.float32)
-            norms = xp.linalg.vector_norm(block - rounded, axis=0)
-            errors = (_FACTOR_ERROR + n * _SINGLE_ERROR) * norms
-            errors = errors + n**0.5 * _SINGLE_ERROR * xp.abs(rounded)
-            self._stored[start] = (rounded, errors)
+            # In single precision, squares of small values would underflow.
+            centred = xp.astype(block - rounded, xp.float64)
+            errors = (_FACTOR_ERROR + n * _SINGLE_ERROR) * xp.linalg.vector_norm(centred, axis=0)
+            errors = errors + n**0.5 * _SINGLE_ERROR * xp.abs(offsets)
+            self._stored[start] = (rounded, xp.astype(errors, xp.float32))
         return self._stored[start]
