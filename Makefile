@@ -20,8 +20,7 @@ PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 unexport PYTHONDONTWRITEBYTECODE
 
 test all-tests quick lowest anndata docs: export OPENBLAS_NUM_THREADS := 1
-# Versions of numba overwrite each other's compiled code, so each environment has its own.
-anndata: export NUMBA_CACHE_DIR := $(CURDIR)/$(ANNDATA)/compiled
+# Versions of numba overwrite each other's compiled code, so this environment has its own.
 lowest: export NUMBA_CACHE_DIR := $(CURDIR)/.venv-lowest/compiled
 
 .PHONY: demo test all-tests quick anndata lowest mutation documentation docs lint compile-search compile-others browser study bench tutorial dist plotly clean
@@ -56,8 +55,9 @@ all-tests: $(INSTALLED)
 	$(BIN)/pytest $(PARALLEL) -m 'not (documentation and slow)'
 
 # Results in real AnnData objects and their plots by scanpy. anndata needs a pandas older than that of
-# .venv, so it has an environment of its own, in which all dependencies are the oldest that
-# pyproject.toml admits. They call functions of each other that are deprecated by now.
+# .venv, so it has an environment of its own, in which the dependencies are the oldest that
+# pyproject.toml admits: they call functions of each other that are deprecated by now. Only numba is
+# that of .venv, which shares its compiled code.
 anndata: $(ANNDATA)/.installed
 	$(ANNDATA)/bin/pytest -q --disable-warnings -W default::DeprecationWarning \
 	  -W default::PendingDeprecationWarning -W default::FutureWarning -W default::UserWarning \
@@ -65,7 +65,7 @@ anndata: $(ANNDATA)/.installed
 
 $(ANNDATA)/.installed: pyproject.toml constraints.txt tests/lowest_versions.py tests/project_metadata.py
 	$(PYTHON) -m venv --clear $(ANNDATA)
-	$(PYTHON) tests/lowest_versions.py > $(ANNDATA)/constraints.txt
+	$(PYTHON) tests/lowest_versions.py numba > $(ANNDATA)/constraints.txt
 	$(ANNDATA)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile \
 	  --constraint $(ANNDATA)/constraints.txt --constraint tests/with_anndata/constraints.txt \
 	  anndata scanpy pytest --editable '.[anndata,plot,zarr]'

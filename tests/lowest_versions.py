@@ -1,8 +1,10 @@
 """Print the oldest versions of the dependencies that pyproject.toml admits, as pip constraints.
 
+    python tests/lowest_versions.py [PACKAGE ...]
+
 `make lowest` runs the tests with them. Tools for tests are not included, but Polars is, since
-scikit-learn converts its data frames. The version of torch is that of constraints.txt: its old
-releases bring several gigabytes of libraries for graphics cards.
+scikit-learn converts its data frames. The versions of PACKAGEs and of torch are those of
+constraints.txt: old releases of torch bring several gigabytes of libraries for graphics cards.
 """
 
 import re
@@ -23,8 +25,14 @@ def lowest_versions(project):
 def main():
     """Write the constraints to standard output."""
     pinned = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
-    torch = [line for line in pinned if line.startswith("torch==")]
-    sys.stdout.write("\n".join([*lowest_versions(project_table()), *torch]) + "\n")
+    as_pinned = {"torch", *sys.argv[1:]}
+    lines = [line for line in lowest_versions(project_table()) if _package(line) not in as_pinned]
+    lines += [line for line in pinned if _package(line) in as_pinned]
+    sys.stdout.write("\n".join(lines) + "\n")
+
+
+def _package(constraint):
+    return constraint.partition("==")[0]
 
 
 if __name__ == "__main__":

@@ -1099,9 +1099,7 @@ def test_the_keyboard_reaches_every_control(view):
     assert "60 samples" in seen.page.locator("#branch-status").inner_text()
 
 
-@pytest.mark.parametrize(
-    ("name", "scheme"), [("everything", "dark"), ("assessed", "light")]
-)
+@pytest.mark.parametrize(("name", "scheme"), [("everything", "dark"), ("assessed", "light")])
 def test_no_serious_accessibility_violations(view, visit, name, scheme):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright")
     _, seen = view(name) if scheme == "light" else visit(name, color_scheme=scheme)
