@@ -1,9 +1,10 @@
+import gc
 import sys
 from contextlib import suppress
 
 import pytest
 
-from command_line import without_pictures
+from command_line import main_here, without_pictures
 from storage_backends import (
     IMPLEMENTATIONS,
     STORAGE_BACKENDS,
@@ -18,6 +19,11 @@ def pytest_collection_modifyitems(config, items):
         return
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
+
+
+def pytest_collection_finish():
+    """Exempt modules and collected tests, which stay, from garbage collection: it takes long."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -83,14 +89,6 @@ def coarse_pictures(monkeypatch):
 
 
 @pytest.fixture
-def main(drawn, monkeypatch, capsys):  # noqa: ARG001 - which takes the pictures away
+def main(drawn, capsys):  # noqa: ARG001 - which takes the pictures away
     """Run the command line in this process, where it starts faster, without pictures."""
-    from mrshc.app import cli
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["mrshc", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        return ended.value.code, *capsys.readouterr()
-
-    return run
+    return lambda *arguments: (main_here(*arguments), *capsys.readouterr())

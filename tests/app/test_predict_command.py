@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from command_line import main_here, mrshc, without_pictures
 from mrshc.io import load_result
 
 RNG = np.random.default_rng(0)
@@ -19,13 +20,11 @@ OLD, NEW = FRAME.iloc[:30], FRAME.iloc[30:]
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """Cluster a table, and return the folder of the result."""
-    from command_line import mrshc
-
     folder = tmp_path_factory.mktemp("made")
     OLD.T.to_csv(folder / "old.csv")
     options = ("--log2", "--standardize", "both", "--out", folder / "result")
-    done = mrshc("cluster", folder / "old.csv", *options)
-    assert done.returncode == 0, done.stderr
+    with without_pictures():
+        assert main_here("cluster", folder / "old.csv", *options) == 0
     return folder / "result"
 
 
@@ -61,15 +60,13 @@ def test_clusters_have_the_names_of_the_file_of_clusters(main, made, tmp_path):
     )
 
 
-def test_counts_are_normalised_in_a_process_of_its_own(tmp_path):
-    from command_line import mrshc
-
+def test_counts_are_normalised_in_a_process_of_its_own(main, tmp_path):
     counts = np.floor(FRAME * 20)
     counts.iloc[:30].T.to_csv(tmp_path / "old.csv")
     counts.iloc[30:].T.to_csv(tmp_path / "new.csv")
     folder = tmp_path / "result"
-    done = mrshc("cluster", tmp_path / "old.csv", "--normalize", "size-factors", "--out", folder)
-    assert done.returncode == 0, done.stderr
+    given = ("--normalize", "size-factors", "--out", folder)
+    assert main("cluster", tmp_path / "old.csv", *given)[0] == 0
     done = mrshc("predict", folder, tmp_path / "new.csv", "--out", tmp_path / "out.csv")
     assert done.returncode == 0, done.stderr
     found = pd.read_csv(tmp_path / "out.csv")["cluster"]
