@@ -14,6 +14,7 @@ import platform
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -92,29 +93,37 @@ NOT_TIMED = {("SHC", 200, 2000), ("SHC-SSL", 200, 2000)}
 # double precision.
 MAX_PAIR_CELLS = 1e9
 
+_LOCAL = threading.local()
+
 
 def run_case(name, **arguments):
     """Run a function of cases.py in a process of its own and return its figures.
 
-    A new process has neither compiled functions nor memory of earlier cases. Functions of another
-    module are named with it, as in "peers.consensus".
+    Functions of another module are named with it, as in "peers.consensus".
     """
-    code = (
-        "import importlib, json, sys\n"
-        "case = getattr(importlib.import_module(sys.argv[1]), sys.argv[2])\n"
-        "print(json.dumps(case(**json.loads(sys.argv[3]))))"
-    )
     module, _, function = name.rpartition(".")
-    done = subprocess.run(
-        [sys.executable, "-c", code, module or "cases", function, json.dumps(arguments)],
-        cwd=HERE,
-        env=os.environ | ONE_BLAS_THREAD,
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    sys.stderr.write(f"{name} {arguments}: {done.stdout}")
-    return json.loads(done.stdout)
+    server = server_of_this_thread()
+    server.stdin.write(json.dumps([module or "cases", function, arguments]) + "\n")
+    server.stdin.flush()
+    answer = server.stdout.readline()
+    if not answer:
+        sys.exit(f"The case {name} failed.")
+    sys.stderr.write(f"{name} {arguments}: {answer}")
+    return json.loads(answer)
+
+
+def server_of_this_thread():
+    """Return a running case_server.py, which answers one request after the other."""
+    if not hasattr(_LOCAL, "server"):
+        _LOCAL.server = subprocess.Popen(
+            [sys.executable, "case_server.py"],
+            cwd=HERE,
+            env=os.environ | ONE_BLAS_THREAD,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+    return _LOCAL.server
 
 
 def has_r(*packages):
@@ -159,18 +168,18 @@ def measure_profile():
 
 def measure_growth():
     """Return seconds and memory of fits of growing size."""
-    return {
-        name: [measure_size(growth, size) for size in growth.sizes]
-        for name, growth in GROWTH.items()
-    }
-
-
-def measure_size(growth, size):
-    """Return seconds and memory of fits for one value of the quantity that is varied."""
-    shape, given = growth.fit_at(size)
-    # A median, since the number of bounds that a search solves depends on the draw.
-    draws = 3 if shape["n"] * shape["p"] <= growth.three_draws else 1
-    return {"size": size} | run_case("fit_of_size", **shape, given=given, draws=draws)
+    curves, measured = {name: [] for name in GROWTH}, {}
+    for name, growth in GROWTH.items():
+        for size in growth.sizes:
+            shape, given = growth.fit_at(size)
+            # A median, since the number of bounds that a search solves depends on the draw.
+            draws = 3 if shape["n"] * shape["p"] <= growth.three_draws else 1
+            case = shape | {"given": given, "draws": draws}
+            # The curves of a procedure meet in one size.
+            if repr(case) not in measured:
+                measured[repr(case)] = run_case("fit_of_size", **case)
+            curves[name].append({"size": size} | measured[repr(case)])
+    return curves
 
 
 def measure_large():

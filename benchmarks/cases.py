@@ -549,11 +549,9 @@ def start_up():
         )
 
     python = sys.executable
-    return {
-        "import mrshc": run_seconds(python, "-c", f"{base}; import mrshc")
-        - run_seconds(python, "-c", base),
-        "from mrshc import MrSHC": run_seconds(python, "-c", f"{base}; from mrshc import MrSHC")
-        - run_seconds(python, "-c", base),
+    of_base = run_seconds(python, "-c", base)
+    imports = ("import mrshc", "from mrshc import MrSHC")
+    return {code: run_seconds(python, "-c", f"{base}; {code}") - of_base for code in imports} | {
         "mrshc --help": run_seconds(str(Path(python).with_name("mrshc")), "--help"),
     }
 

@@ -80,6 +80,7 @@ def test_all_files_are_there(folder):
     ("method", "n_features", "more"),
     [("shc", 30, {"loadings.png"}), ("hmv", 25, set()), ("hmv", 1, set())],
 )
+@pytest.mark.usefixtures("coarse_pictures")
 def test_other_methods_write_the_files_that_apply(tmp_path, method, n_features, more):
     write_outputs(run(method, n_features), tmp_path)
     lost = {"heatmap.gtr"} if n_features == 1 else set()
@@ -90,6 +91,7 @@ def test_other_methods_write_the_files_that_apply(tmp_path, method, n_features, 
     outputs.refuse_incomplete(tmp_path)
 
 
+@pytest.mark.usefixtures("coarse_pictures")
 def test_one_cluster_writes_the_files_that_apply(tmp_path):
     write_outputs(run("hmv", 25, n_clusters=1), tmp_path)
     pictures = {"silhouettes.png", "markers.png"}

@@ -325,14 +325,14 @@ def view(browser, made, open_pages):
     """Return a page that tests share if `Visit.reset` undoes their changes: opening takes long."""
     used = []
 
-    def of(name, *, sorted_tables=False):
+    def of(name, *, sorted_tables=False, scheme="light"):
         """Open a page; tests that sort tables share another one, since a reset does not sort."""
         result, path = made(name)
-        key = name, sorted_tables
+        key = name, sorted_tables, scheme
         if key in open_pages:
             open_pages[key].reset()
         else:
-            open_pages[key] = Visit(browser, path)
+            open_pages[key] = Visit(browser, path, color_scheme=scheme)
         used.append(open_pages[key])
         return result, used[-1]
 
@@ -873,9 +873,8 @@ def test_downloads_equal_the_data(view, name):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_figures_are_saved_as_svg(view, visit, scheme):
-    # Pages that tests share are light.
-    _, seen = view("assessed") if scheme == "light" else visit("assessed", color_scheme=scheme)
+def test_figures_are_saved_as_svg(view, scheme):
+    _, seen = view("assessed", scheme=scheme)
     buttons = seen.page.locator(".download-svg")
     ids = [each.get_attribute("data-plot") for each in buttons.all()]
     assert ids[:2] == ["tree", "heat"]
@@ -1099,10 +1098,10 @@ def test_the_keyboard_reaches_every_control(view):
     assert "60 samples" in seen.page.locator("#branch-status").inner_text()
 
 
-@pytest.mark.parametrize(("name", "scheme"), [("everything", "dark"), ("assessed", "light")])
-def test_no_serious_accessibility_violations(view, visit, name, scheme):
+@pytest.mark.parametrize(("name", "scheme"), [("everything", "light"), ("assessed", "dark")])
+def test_no_serious_accessibility_violations(view, name, scheme):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright")
-    _, seen = view(name) if scheme == "light" else visit(name, color_scheme=scheme)
+    _, seen = view(name, scheme=scheme)
     found = axe.Axe().run(seen.page).response["violations"]
     serious = [v for v in found if v["impact"] in ("serious", "critical")]
     assert [(v["id"], [node["target"] for node in v["nodes"]]) for v in serious] == []
