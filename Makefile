@@ -35,7 +35,7 @@ study: $(INSTALLED)
 	$(BIN)/mrshc study $(NAME) --out studies $(if $(DATA),--data $(DATA))
 	$(BIN)/python studies/publish.py $(NAME)
 
-# In half an hour on two cores. R is measured where it is installed, with its package cluster;
+# In under 20 minutes on two cores. R is measured where it is installed, with its package cluster;
 # benchmarks/mrshc.R says more.
 bench: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \

@@ -545,7 +545,7 @@ def start_up():
 
     def run_seconds(*command):
         return seconds_of(
-            lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL), repeats=5
+            lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL), repeats=3
         )
 
     python = sys.executable
@@ -619,24 +619,26 @@ def first_run(seed=0):
     }
 
 
-def reading(rows, columns, digits, ours):
+def write_table(path, rows, columns, digits):
+    """Write a TSV file of normal numbers with some digits."""
+    rng = np.random.default_rng(0)
+    # Row by row: the table of texts would need much memory.
+    with Path(path).open("w", encoding="utf-8") as file:
+        file.write("\t".join(["gene", *(f"s{i}" for i in range(columns))]) + "\n")
+        for i in range(rows):
+            cells = (f"{x:.{digits}g}" for x in rng.normal(size=columns))
+            file.write("\t".join([f"g{i}", *cells]) + "\n")
+
+
+def reading(path, rows, columns, ours):
     """Return the seconds of reading a TSV file with mrshc or pandas, and its relative memory.
 
     Memory is the peak as a multiple of the size of the numbers.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "table.tsv")
-        rng = np.random.default_rng(0)
-        # Written row by row: the table of texts would need much memory.
-        with path.open("w", encoding="utf-8") as file:
-            file.write("\t".join(["gene", *(f"s{i}" for i in range(columns))]) + "\n")
-            for i in range(rows):
-                cells = (f"{x:.{digits}g}" for x in rng.normal(size=columns))
-                file.write("\t".join([f"g{i}", *cells]) + "\n")
-        read = read_table if ours else partial(pd.read_csv, sep="\t", index_col=0)
-        before = _reset_peak_memory()
-        seconds = seconds_of(lambda: read(path))
-        peak = _memory_mb("VmHWM") - before
+    read = read_table if ours else partial(pd.read_csv, sep="\t", index_col=0)
+    before = _reset_peak_memory()
+    seconds = seconds_of(lambda: read(Path(path)))
+    peak = _memory_mb("VmHWM") - before
     return {"seconds": seconds, "multiple_of_x": peak * 2**20 / (8 * rows * columns)}
 
 

@@ -2,6 +2,7 @@
 
 import shutil
 import sys
+import threading
 from functools import cache, partial
 from pathlib import Path
 
@@ -50,6 +51,19 @@ def test_times_of_r_are_shown_only_if_they_were_measured_in_the_same_run():
     assert "7.2 s" in absent
 
 
+def test_a_case_runs_in_a_fork_and_its_failure_ends_the_measurement(tmp_path, monkeypatch):
+    monkeypatch.setattr(bench, "_LOCAL", threading.local())
+    monkeypatch.setattr(bench, "CPU_SECONDS", [])
+    table = {"path": str(tmp_path / "table.tsv"), "rows": 30, "columns": 5}
+    assert bench.run_case("write_table", **table, digits=5) is None
+    assert bench.run_case("reading", **table, ours=False)["seconds"] > 0
+    assert len(bench.CPU_SECONDS) == 2
+    with pytest.raises(SystemExit, match="The case reading failed"):
+        bench.run_case("reading", **table | {"path": "absent"}, ours=False)
+    with bench.server_of_this_thread() as server:
+        assert server.wait(timeout=60) == 1
+
+
 def test_programs_that_are_not_installed_are_left_out_with_a_sentence(monkeypatch, capsys):
     monkeypatch.setattr(bench.shutil, "which", lambda _: None)
     monkeypatch.setattr(bench, "find_spec", lambda _: None)
@@ -87,7 +101,7 @@ def test_the_cost_model_finds_the_terms_that_the_costs_have():
 
 
 @pytest.mark.filterwarnings("ignore::mrshc.UnsupportedClustersWarning")
-def test_cases_run(monkeypatch):
+def test_cases_run(monkeypatch, tmp_path):
     monkeypatch.setattr(cases, "UNKNOWN", (5, 10))
     # Each case runs in a process of its own elsewhere; here the first one compiles for all.
     monkeypatch.setattr(cases, "warm_up", cache(cases.warm_up))
@@ -107,7 +121,9 @@ def test_cases_run(monkeypatch):
     assert cases.one_fit("HighVarianceHC", {"n_features_to_select": 5}, n=20, p=60)["seconds"] > 0
     assert cases.spike_and_slab("I", draws=1)["ours"] > 0
     assert peers.variable_features_in_scipy(20, 600)["peer"] > 0
+    table = tmp_path / "table.tsv"
+    cases.write_table(table, 30, 5, digits=5)
     for either in (True, False):
         assert cases.shc(20, 60, explicit=either)["seconds"] > 0
-        assert cases.reading(30, 5, digits=5, ours=either)["seconds"] > 0
+        assert cases.reading(table, 30, 5, ours=either)["seconds"] > 0
         assert cases.imputation(20, 30, share=0.1, ours=either)["seconds"] > 0

@@ -23,8 +23,7 @@ except ImportError:  # versions of scikit-learn before 1.9 have no callbacks
         return method
 
 
-# The time is that of the first fit of the demo on two cores (docs/results/performance.md).
-_COMPILATION = "compiling the numerical loops, once (about 15 s)"
+_COMPILATION = "compiling the numerical loops, only in the first run"
 
 __all__ = [
     "CallbackSupportMixin",
