@@ -261,7 +261,7 @@ class ComponentPath:
         search = partial(self.search, tolerance=tolerance, min_features=min_features)
         if not self._certifier.is_deferred:
             yield from self._search_all(grid, search, n_jobs)
-            self._solver.discard_traces()
+            self._solver.release_memory()
             return
         # The searches use components that are not yet certified. All of these components are then
         # checked in one pass over the data. If some components fail, the searches are repeated;
