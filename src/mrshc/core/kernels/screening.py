@@ -250,17 +250,19 @@ def _write_candidate_columns(
     int
         Number of columns; zero if there are more than `max_columns`.
     """
-    # Assign the arrays in the named tuple to local variables before the loop; otherwise numba would
-    # update the reference counts of the arrays in each iteration.
+    # Counting alone is vectorised, and most sets of columns that are too large end here.
     data, added = norms.data, norms.added
     count = 0
     for j in range(data.size):
+        count += abs(slopes[j]) + (data[j] + added[j]) * radius >= slope_bound
+    if count > max_columns:
+        return 0
+    count = 0
+    for j in range(data.size):
         # Every index is written, but it is overwritten by the next index unless the count
-        # increases. The loop therefore has few branches.
+        # increases. The loop therefore has no branch.
         columns[count] = j
         count += abs(slopes[j]) + (data[j] + added[j]) * radius >= slope_bound
-        if count > max_columns:
-            return 0
     return count
 
 

@@ -298,10 +298,12 @@ def _find_active_depth_within(depths: Float, l1_bound: float, max_depth: float) 
         m = 0
         s1 = s2 = 0.0
         for depth in depths:
-            if depth < c:
-                m += 1
-                s1 += depth
-                s2 += depth * depth
+            # Zeros are added instead of skipping slopes: the processor cannot predict which slopes
+            # are active, and a sum does not change by adding zero.
+            active = depth if depth < c else 0.0
+            m += depth < c
+            s1 += active
+            s2 += active * active
         # As c grows, slopes become active but never inactive. So if the number of active slopes has
         # not changed, the same slopes are active.
         if m == n_active:
