@@ -3,11 +3,13 @@
 import array_api_strict as xp
 import numpy as np
 import pytest
+import torch
+from array_api_compat import torch as torch_namespace
 
 from mrshc.core.sparse_pca import certificate_checking, device_bounds
 from mrshc.core.sparse_pca.certificate_checking import _find_violations
 from mrshc.core.sparse_pca.certificates import NEAR_VIOLATION, Certificate
-from mrshc.core.sparse_pca.device_bounds import ColumnBounds
+from mrshc.core.sparse_pca.device_bounds import ColumnBounds, ScaledVectors
 from storage_backends import matrix_at, use_small_blocks
 
 
@@ -16,9 +18,14 @@ def unit_vectors(rng, shape):
     return vectors / np.linalg.norm(vectors, axis=1)[:, None]
 
 
-def found_columns(X, offsets, vectors, limit, *, start=0):
-    bounds = ColumnBounds(np.concatenate([np.full(start, 1e9), offsets]))
-    found = bounds.may_exceed(limit, xp.asarray(vectors), block=xp.asarray(X), start=start, xp=xp)
+def found_columns(X, offsets, vectors, limit, *, start=0, namespace=xp):
+    """Return the columns that may exceed a limit; torch is the namespace with half precision."""
+    bounds = ColumnBounds(
+        np.concatenate([np.full(start, 1e9), offsets]), lambda _: namespace is torch_namespace
+    )
+    vectors = ScaledVectors.from_vectors(namespace.asarray(vectors), namespace)
+    block = namespace.asarray(X)
+    found = bounds.may_exceed(limit, vectors, block=block, start=start, xp=namespace)
     return np.flatnonzero(np.asarray(found))
 
 
@@ -55,11 +62,55 @@ def test_no_large_product_is_missed_and_few_columns_are_left(shift, scale, is_co
         assert found.size < np.count_nonzero(largest > 0.9 * limit)
 
 
-def test_vectors_that_overflow_in_single_precision_exclude_no_column():
+@pytest.mark.parametrize(("shift", "scale"), [(0.0, 1.0), (10.0, 1.0), (0.0, 1e-30), (0.0, 1e37)])
+def test_no_large_product_is_missed_in_half_precision(shift, scale, monkeypatch):
+    monkeypatch.setattr(device_bounds, "_MAX_PRODUCTS", 2000 * 3)  # several parts
+    rng = np.random.default_rng(4)
+    X = (rng.normal(size=(50, 2000)) + shift * rng.normal(size=2000)) * scale
+    # Columns of very different norms, and a column without variation.
+    X = (X * 10.0 ** -rng.integers(0, 5, 2000)).astype(np.float32)
+    X[:, 7] = X[0, 7]
+    offsets = X.mean(axis=0, dtype=np.float64)
+    # Values that are rounded to zero in half precision.
+    vectors = unit_vectors(rng, (7, 50)) * 10.0 ** rng.integers(-3, 3, (7, 1))
+    vectors[0, :25] *= 1e-6
+    largest = np.abs(vectors @ (X - offsets)).max(axis=0)
+    for limit in (np.sort(largest)[[-1, -10, -50]] * (1 - 1e-9)).tolist():
+        found = found_columns(X, offsets, vectors, limit, start=4, namespace=torch_namespace)
+        assert set(np.flatnonzero(largest > limit)) <= set(found)
+        assert found.size <= np.count_nonzero(largest > 0.9 * limit)
+        assert 7 not in found
+
+
+@pytest.mark.parametrize("namespace", [xp, torch_namespace], ids=["single", "half"])
+def test_vectors_may_be_out_of_the_range_of_single_precision(namespace):
     rng = np.random.default_rng(1)
     X, vectors = rng.normal(size=(20, 60)).astype(np.float32), unit_vectors(rng, (2, 20))
+    largest = np.abs(vectors @ X).max(axis=0)
+    limit = float(np.sort(largest)[-3]) * (1 - 1e-9)
+    found = found_columns(X, np.zeros(60), vectors * 1e60, limit * 1e60, namespace=namespace)
+    assert set(np.flatnonzero(largest > limit)) <= set(found)
+    assert found.size < 10
+
+
+@pytest.mark.parametrize("namespace", [xp, torch_namespace], ids=["single", "half"])
+def test_columns_that_overflow_in_single_precision_are_not_excluded(namespace):
+    X = np.random.default_rng(3).normal(size=(4, 10)).astype(np.float32)
+    X[:, 2] = [3e38, 3e38, 3e38, -3e38]
+    offsets = X.mean(axis=0, dtype=np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
-        assert found_columns(X, np.zeros(60), vectors * 1e60, 1e62).size == 60
+        found = found_columns(X, offsets, np.full((1, 4), 0.5), 1e3, namespace=namespace)
+    assert found.tolist() == [2]
+
+
+def test_without_memory_for_copies_no_copies_are_made(monkeypatch):
+    def fail(*_):
+        raise torch.OutOfMemoryError("no memory")
+
+    monkeypatch.setattr(device_bounds, "_HalfPrecisionBounds", fail)
+    X, vectors = np.eye(5, dtype=np.float32), np.eye(5)[:1]
+    found = found_columns(X, np.zeros(5), vectors, 0.9, namespace=torch_namespace)
+    assert found.tolist() == [0]
 
 
 @pytest.mark.parametrize(("factor", "n_least"), [(1.0, 6), (3.0, 0)])

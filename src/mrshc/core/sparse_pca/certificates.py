@@ -28,7 +28,7 @@ from mrshc.core.kernels.leader_groups import (
     find_large_products,
     leader_clustering,
 )
-from mrshc.core.sparse_pca.device_bounds import ColumnBounds
+from mrshc.core.sparse_pca.device_bounds import ColumnBounds, ScaledVectors
 
 # A column nearly violates a certificate if its absolute inner product with u is above this multiple
 # of the threshold. Such columns are added to the working set too: thresholds decrease slightly when
@@ -329,9 +329,10 @@ class CertificateBatch:
             One for columns that have to be checked, and zero for the others, on the device.
         """
         if not self._vectors_for_bounds:
-            self._vectors_for_bounds.append(to_device_of(block, self.vectors / self.unit, xp))
-        [vectors] = self._vectors_for_bounds
-        return bounds.may_exceed(NEAR_VIOLATION, vectors, block=block, start=start, xp=xp)
+            vectors = to_device_of(block, self.vectors / self.unit, xp)
+            self._vectors_for_bounds.append(ScaledVectors.from_vectors(vectors, xp))
+        [scaled] = self._vectors_for_bounds
+        return bounds.may_exceed(NEAR_VIOLATION, scaled, block=block, start=start, xp=xp)
 
     def _vectors_and_shifts_on_device(self, block: Any, xp: Any) -> list[Any]:
         """Return the padded vectors and shifts on the device of a block."""
