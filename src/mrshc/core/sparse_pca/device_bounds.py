@@ -42,7 +42,7 @@ class ScaledVectors(NamedTuple):
     """Vectors as unit vectors times their lengths, of which the largest is a separate factor."""
 
     units: Any  # (m, n), unit vectors in double precision
-    shares: Any  # (m, 1), lengths of the vectors, divided by the largest, in single precision
+    shares: Any  # (m, 1), lengths of the vectors, divided by the largest
     longest: Any  # (), largest length
 
     @classmethod
@@ -51,7 +51,7 @@ class ScaledVectors(NamedTuple):
         lengths = xp.sqrt(xp.sum(vectors**2, axis=1))[:, None]
         lengths = xp.where(lengths > 0.0, lengths, 1.0)
         longest = xp.max(lengths)
-        return cls(vectors / lengths, xp.astype(lengths / longest, xp.float32), longest)
+        return cls(vectors / lengths, lengths / longest, longest)
 
 
 class ColumnBounds:
@@ -157,10 +157,11 @@ class _SinglePrecisionBounds(_BlockBounds):
         centred = block - self._offsets
         units = xp.astype(vectors.units, xp.float32)
         highest = xp.astype(limit / vectors.longest, xp.float32)
+        shares = xp.astype(vectors.shares, xp.float32)
         are_small = self._errors < xp.inf
         for part in _parts(block, units):
             # NaN, from values that overflow in single precision, does not count as small.
-            bounds = (xp.abs(units[part, :] @ centred) + self._errors) * vectors.shares[part, :]
+            bounds = (xp.abs(units[part, :] @ centred) + self._errors) * shares[part, :]
             are_small = are_small & xp.all(bounds <= highest, axis=0)
         return are_small
 
@@ -178,21 +179,16 @@ class _HalfPrecisionBounds(_BlockBounds):
         self._norms = norms
         self._columns = xp.astype(centred * (_HALF_SCALE / divisors), xp.float16)
         errors = _relative_error(block) + _HALF_UNDERFLOW * block.shape[0] ** 0.5
-        errors = errors + _offset_errors(block, offsets, xp) / divisors
-        self._errors = xp.astype(errors * _HALF_SCALE**2, xp.float32)
+        self._errors = errors + _offset_errors(block, offsets, xp) / divisors
 
     def are_small(self, block: Any, vectors: ScaledVectors, limit: float, xp: Any) -> Any:
         """Return for which columns no inner product can exceed a limit."""
-        units = xp.astype(vectors.units * _HALF_SCALE, xp.float16)
-        highest = limit / vectors.longest * _HALF_SCALE**2
-        limits = xp.astype(highest / self._norms, xp.float32)
-        are_small = self._errors < xp.inf
-        for part in _parts(block, units):
-            products = xp.abs(units[part, :] @ self._columns)
-            bounds = (xp.astype(products, xp.float32) + self._errors) * vectors.shares[part, :]
-            # The maximum with NaN is NaN, which does not count as small.
-            are_small = are_small & (xp.max(bounds, axis=0) <= limits)
-        return are_small
+        # Few operations on large arrays: each is a call for which the thread may have to wait.
+        units = xp.astype(vectors.units * vectors.shares * _HALF_SCALE, xp.float16)
+        limits = (limit / vectors.longest / self._norms - self._errors) * _HALF_SCALE**2
+        parts = [xp.max(xp.abs(units[p, :] @ self._columns), axis=0) for p in _parts(block, units)]
+        # The maximum with NaN is NaN, which does not count as small.
+        return xp.all(xp.stack(parts) <= limits, axis=0)
 
 
 def _centre(block: Any, offsets: Any, xp: Any) -> tuple[Any, Any, Any]:
