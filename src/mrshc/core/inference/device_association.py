@@ -38,10 +38,27 @@ class DeviceRanks:
 
     The ranks are computed once for each block of columns, since sorting takes most of the time of
     the tests. They need 2 bytes for each value, or 4 bytes if there are more than 32,767 samples.
+
+    Attributes
+    ----------
+    is_complete : bool
+        Whether the ranks of all features are known to be stored.
     """
 
     def __init__(self) -> None:
+        self.is_complete = False
         self._stored: dict[int, Any] = {}
+
+    def __call__(self, block: Any, start: int, xp: Any) -> list[tuple[int, None]]:
+        """Compute and store the ranks of a block of columns.
+
+        The arguments are those of a function that is applied to blocks of a pass over the data. The
+        result contains the number of columns, without further results.
+        """
+        width = int(block.shape[1])
+        for first, stop in _ranges(0, width, _part_width(block)):
+            self._store(block[:, first:stop].T, start + first, xp)
+        return [(width, None)]
 
     def centred(self, part: Any, first: int, xp: Any) -> Any:
         """Return twice the ranks of a part of the data, minus their mean, one row per feature.
@@ -57,11 +74,15 @@ class DeviceRanks:
         xp : module
             Array namespace of the data.
         """
+        self._store(part, first, xp)
+        return xp.astype(self._stored[first], xp.float64)
+
+    def _store(self, part: Any, first: int, xp: Any) -> None:
+        """Compute and store the ranks of a part, unless they are stored."""
         if first not in self._stored:
             n = part.shape[1]
             ranks = _centred_doubled_ranks(part, xp)
             self._stored[first] = xp.astype(ranks, xp.int16 if n <= 1 << 15 else xp.int32)
-        return xp.astype(self._stored[first], xp.float64)
 
 
 def _centred_doubled_ranks(values: Any, xp: Any) -> Any:
@@ -142,7 +163,7 @@ class DeviceTests:
         is_member = to_device_of(block, self._is_member, xp)
         weights = to_device_of(block, self._weights, xp)
         n_trees, n_cuts = self._shape
-        step = max(_PART_CELLS // n, 1)
+        step = _part_width(block)
         # Ranks are stored by the first column of a part, so all passes have the same parts.
         n_parts = max(_PART_P_VALUES // (step * n_trees * n_cuts), 1)
         out = []
@@ -155,7 +176,7 @@ class DeviceTests:
             p_values = _tail_probabilities(shares, self._n_clusters, n, xp)
             combined = _cauchy_combinations(xp.reshape(p_values, (-1, n_trees, n_cuts)), xp)
             strengths = xp.mean(xp.reshape(between, (-1, n_trees, n_cuts)), axis=2)
-            out.append((stop - first, (to_host(combined), to_host(strengths))))
+            out.append((stop - first, (_columns_to_host(combined, xp), _columns_to_host(strengths, xp))))
         return out
 
     def _explain(
@@ -188,6 +209,20 @@ class DeviceTests:
         # The ranks are doubled, so squares are divided by four. The total sum of squares is not
         # reduced for ties, as in the compiled function.
         return rank_sums**2 @ weights / (n * (n * n - 1.0) / 3.0), between
+
+
+def _part_width(block: Any) -> int:
+    """Return the number of columns of a block that are processed at once."""
+    return max(_PART_CELLS // int(block.shape[0]), 1)
+
+
+def _columns_to_host(array: Any, xp: Any) -> Float:
+    """Return an array of shape (m, k) in main memory, with contiguous columns.
+
+    The columns are those of different trees, which are used one after another.
+    """
+    m, k = (int(size) for size in array.shape)
+    return to_host(xp.reshape(array.T, (-1,))).reshape(k, m).T
 
 
 def _ranges(first: int, stop: int, step: int) -> Iterator[tuple[int, int]]:

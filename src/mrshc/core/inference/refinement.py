@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -342,11 +343,16 @@ def association_scores(
     n, p = matrix.shape
     if n <= _N_CLUSTERS[0]:  # each sample would be a cluster, so no test is possible
         return [FeatureScores(p_values=np.ones(p), strengths=np.zeros(p)) for _ in sets]
-    scored = _score_sets(matrix, sets, settings, n_jobs=n_jobs)
+    ranks = DeviceRanks() if ranks is None else ranks
+    with ThreadPoolExecutor(1) as pool:
+        # The device computes ranks while trees are built in main memory.
+        ranking = pool.submit(_prepare_ranks, matrix, ranks)
+        scored = _score_sets(matrix, sets, settings, n_jobs=n_jobs)
+        ranking.result()
     # All sets are tested in one pass. The tests of the features of a set are replaced by those with
     # trees that were built without them.
     partitions = np.stack([cuts for cuts, _ in scored])
-    tests = combined_tests(matrix, partitions, ranks or DeviceRanks(), n_jobs=n_jobs)
+    tests = combined_tests(matrix, partitions, ranks, n_jobs=n_jobs)
     scores = []
     for i, (present, (_, members)) in enumerate(zip(sets, scored, strict=True)):
         of_set = FeatureScores(
@@ -355,6 +361,17 @@ def association_scores(
         of_set.p_values[present], of_set.strengths[present] = members.p_values, members.strengths
         scores.append(of_set)
     return scores
+
+
+def _prepare_ranks(matrix: CentredMatrix, ranks: DeviceRanks) -> None:
+    """Compute the ranks of data on a device, unless they are stored or values are missing."""
+    if matrix.is_complete_on_device and not ranks.is_complete:
+        deque(matrix.map_all_columns(_ignore_columns, ranks, n_jobs=1), maxlen=0)
+        ranks.is_complete = True
+
+
+def _ignore_columns(_: Float) -> None:
+    """Do nothing. The function is not called for data on a device."""
 
 
 # Cuts of the tree of a feature set, and the scores of the features of the set.

@@ -39,11 +39,6 @@ from mrshc.core.sparse_pca.working_sets import WorkingSets
 # columns, block by block. The share has not been tuned; it does not affect the result.
 _MAX_SHARE = 1 / 16
 
-# Where each check takes little time, a check may add this multiple of the columns that the
-# certificate allows. Fewer checks follow, and the columns that are not needed are removed at the
-# end. The value was chosen on one simulated data set. It does not affect the result.
-_VIOLATIONS_FACTOR = 4
-
 # A column stays in the working set of a certified component if its absolute inner product with u is
 # above this multiple of the threshold in at least one step. At neighbouring L1 bounds, thresholds
 # differ by less than this in most cases. The value was chosen on one simulated data set. It affects
@@ -168,7 +163,7 @@ class ImmediateCertifier(Certifier):
         self._matrix = matrix
         self._working_sets = working_sets
         self._waiting: SimpleQueue[tuple[Certificate, Future[Violations]]] = SimpleQueue()
-        self._pass_lock, self._store_lock = Lock(), Lock()
+        self._pass_lock = Lock()
         self._bounds = ColumnBounds(matrix.offsets)
 
     def accept(self, key: ComponentKey, certificate: Certificate | None) -> bool:
@@ -186,13 +181,8 @@ class ImmediateCertifier(Certifier):
             if not future.done():
                 self._check_waiting()
         # The rest is not done within the pass, for which all other threads wait.
-        outcome = _outcome_of_check(
-            certificate,
-            future.result(),
-            max_violations=_VIOLATIONS_FACTOR * certificate.max_violations,
-        )
-        with self._store_lock:
-            self._matrix.store_from_data(outcome.working_set)
+        outcome = _outcome_of_check(certificate, future.result())
+        self._matrix.store_from_data(outcome.working_set)
         self._working_sets.update(*key, outcome.working_set)
         return outcome.holds
 
@@ -261,22 +251,14 @@ def check_certificates(
     violations = _violations_by_certificate(
         matrix, certificates, bounds=ColumnBounds(matrix.offsets)
     )
-    outcomes = [
-        _outcome_of_check(certificate, of_certificate, max_violations=certificate.max_violations)
-        for certificate, of_certificate in zip(certificates, violations, strict=True)
-    ]
+    outcomes = [_outcome_of_check(*pair) for pair in zip(certificates, violations, strict=True)]
     if matrix.is_on_device and outcomes:
         matrix.store_from_data(np.unique(np.concatenate([o.working_set for o in outcomes])))
     return outcomes
 
 
-def _outcome_of_check(
-    certificate: Certificate, violations: Violations, *, max_violations: int
-) -> CheckOutcome:
-    """Return the outcome of the check of a certificate, given the columns that violate it.
-
-    At most `max_violations` columns are added to the working set.
-    """
+def _outcome_of_check(certificate: Certificate, violations: Violations) -> CheckOutcome:
+    """Return the outcome of the check of a certificate, given the columns that violate it."""
     members, outside = (
         violations.columns[rows] for rows in (violations.are_members, ~violations.are_members)
     )
@@ -286,7 +268,7 @@ def _outcome_of_check(
     # Many columns that are not needed may violate the certificate in these later steps. The columns
     # with the largest products are the most likely to be needed, so only these columns are added to
     # the working set.
-    largest = np.argsort(-products, kind="stable")[:max_violations]
+    largest = np.argsort(-products, kind="stable")[: certificate.max_violations]
     # A component takes less time on fewer columns, and the working set may have been made for
     # another L1 bound. The members are known only if the data are on a device.
     kept = members if holds and members.size else certificate.working_set

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from threading import Lock
@@ -49,6 +49,12 @@ _MIN_BRACKET_WIDTH = 1e-7
 # double precision. Too large a value would increase the computation time but not change the result:
 # some feature sets would not be recognised in advance as too large, and would have to be computed.
 _ZERO_LOADING = 1e-10
+
+
+# Components are computed in advance by at most this share of the threads, minus the searches. Two
+# threads may share a core, and all share the memory bandwidth, so that more threads would delay the
+# searches. The share was chosen on a computer with 16 cores; it does not affect the result.
+_SHARE_OF_THREADS = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -193,12 +199,22 @@ class ComponentPath:
         try:
             # Threads that need the same bound wait here, so that no component is computed twice.
             # Threads that need other bounds do not wait.
-            with bound.lock:
+            self._acquire(bound)
+            try:
                 self._extend(bound, l1_bound, rank, stop_at=stop_at)
+            finally:
+                bound.lock.release()
         finally:
             with self._lock:
                 bound.n_searches -= 1
         return bound
+
+    def _acquire(self, bound: _SolvedBound) -> None:
+        """Acquire the lock of a bound; another thread may run in the meantime."""
+        if bound.lock.acquire(blocking=False):
+            return
+        with nullcontext() if self._speculation is None else self._speculation.waiting():
+            bound.lock.acquire()
 
     def _solve_in_advance(
         self, l1_bound: float, rank: int, stop_at: float, should_stop: Callable[[], bool]
@@ -384,7 +400,7 @@ class ComponentPath:
         On data in memory, the searches alone use the memory bandwidth, and components that are
         certified in a later pass may fail. There is then no computation in advance.
         """
-        n_threads = effective_n_threads(n_jobs)
+        n_threads = max(1, int(_SHARE_OF_THREADS * effective_n_threads(n_jobs)))
         with Speculation(self._solve_in_advance, n_threads=n_threads) as speculation:
             if self._certifier.is_shared and n_threads > 1:
                 self._speculation = speculation

@@ -132,7 +132,7 @@ class Speculation:
         self._requests: dict[int, list[_Request]] = {}  # of each running search, the best one last
         self._brackets: dict[int, tuple[float, float]] = {}  # present interval of each search
         self._started = set[tuple[float, int]]()  # bounds and ranks that have been requested before
-        self._n_running = 0
+        self._n_running = self._n_waiting = 0
         self._is_stopped = False
 
     def __enter__(self) -> Self:
@@ -167,6 +167,20 @@ class Speculation:
                 self._brackets[number] = (0.0, 0.0)  # makes all computations for it obsolete
                 self._requests.pop(number, None)
                 self._start_requests()
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Context in which a search waits for another thread, so that a thread is idle."""
+        self._add_waiting(1)
+        try:
+            yield
+        finally:
+            self._add_waiting(-1)
+
+    def _add_waiting(self, count: int) -> None:
+        with self._lock:
+            self._n_waiting += count
+            self._start_requests()
 
     def request(
         self,
@@ -207,7 +221,7 @@ class Speculation:
 
     def _start_requests(self) -> None:
         """Submit the best requests, as many as there are idle threads. The lock must be held."""
-        while self._n_running + len(self._requests) < self._n_threads:
+        while self._n_running + len(self._requests) - self._n_waiting < self._n_threads:
             best = max((r for r in self._requests.values() if r), key=_last_value, default=None)
             if best is None:
                 return
