@@ -176,7 +176,9 @@ class DeviceTests:
             p_values = _tail_probabilities(shares, self._n_clusters, n, xp)
             combined = _cauchy_combinations(xp.reshape(p_values, (-1, n_trees, n_cuts)), xp)
             strengths = xp.mean(xp.reshape(between, (-1, n_trees, n_cuts)), axis=2)
-            out.append((stop - first, (_columns_to_host(combined, xp), _columns_to_host(strengths, xp))))
+            out.append(
+                (stop - first, (_columns_to_host(combined, xp), _columns_to_host(strengths, xp)))
+            )
         return out
 
     def _explain(
@@ -306,9 +308,11 @@ def _beta_fraction(x: Any, p: Any, q: Any, xp: Any) -> Any:
 
     All arrays have the same shape.
     """
-    flat = [xp.reshape(array, (-1,)) for array in (x, p, q)]
-    scale = 1.0 / (1.0 - (flat[1] + flat[2]) * flat[0] / (flat[1] + 1.0))
-    return xp.reshape(_continue_fraction(_FractionTerms(*flat, scale, scale, scale), 0, xp), x.shape)
+    shape = x.shape
+    x, p, q = (xp.reshape(array, (-1,)) for array in (x, p, q))
+    scale = 1.0 / (1.0 - (p + q) * x / (p + 1.0))
+    terms = _FractionTerms(x, p, q, scale, scale, scale)
+    return xp.reshape(_continue_fraction(terms, 0, xp), shape)
 
 
 class _FractionTerms(NamedTuple):
@@ -354,7 +358,7 @@ def _continue_fraction(terms: _FractionTerms, m: int, xp: Any) -> Any:
     if n_moving == 0:
         return result
     [moving] = xp.nonzero(is_moving)
-    left = _FractionTerms(*(xp.take(array, moving) for array in terms))
+    left = _FractionTerms._make(xp.take(array, moving) for array in terms)
     # The standard has no function that writes to positions, so each position is given the number of
     # the value that it receives.
     numbers = xp.cumulative_sum(xp.astype(is_moving, xp.int64)) - 1

@@ -289,7 +289,7 @@ def _violations_by_certificate(
     ends = np.searchsorted(violations.certificates[order], np.arange(len(with_steps) + 1))
     for k, i in enumerate(with_steps):
         rows = order[ends[k] : ends[k + 1]]
-        found[i] = Violations(*(field[rows] for field in violations))
+        found[i] = violations.take(rows)
     return found
 
 

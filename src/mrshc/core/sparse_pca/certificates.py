@@ -71,10 +71,10 @@ _SINGLE_EPS = float(np.finfo(np.float32).eps)
 # does not affect the result.
 _MAX_DEVICE_PRODUCTS = 1 << 28
 
-# Up to this number of largest products are copied from a device as they are (16 MB), since further
+# Up to this number of largest products are copied from a device as they are (1 MB), since further
 # calls that select some of them would take more time. The value has not been tuned; it does not
 # affect the result.
-_MAX_TRANSFERRED = 1 << 21
+_MAX_TRANSFERRED = 1 << 17
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -120,6 +120,15 @@ class Violations(NamedTuple):
     # values, divided by the threshold; the maximum over all steps of the certificate.
     products: Float
     are_members: Mask  # (m,), whether the column is in the working set of the certificate
+
+    def take(self, pairs: Index) -> Violations:
+        """Return some of the pairs, given by their positions."""
+        return Violations(
+            self.certificates[pairs],
+            self.columns[pairs],
+            self.products[pairs],
+            self.are_members[pairs],
+        )
 
 
 class ColumnSets(NamedTuple):

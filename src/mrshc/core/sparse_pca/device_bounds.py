@@ -148,7 +148,7 @@ class _SinglePrecisionBounds(_BlockBounds):
     """
 
     def __init__(self, block: Any, offsets: Any, xp: Any) -> None:
-        self._offsets, centred, norms = _centre(block, offsets, xp)
+        self._offsets, _, norms = _centre(block, offsets, xp)
         errors = _relative_error(block) * norms + _offset_errors(block, offsets, xp)
         self._errors = xp.astype(errors, xp.float32)
 

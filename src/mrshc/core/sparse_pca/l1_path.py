@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from threading import Lock
@@ -199,22 +199,12 @@ class ComponentPath:
         try:
             # Threads that need the same bound wait here, so that no component is computed twice.
             # Threads that need other bounds do not wait.
-            self._acquire(bound)
-            try:
+            with bound.lock:
                 self._extend(bound, l1_bound, rank, stop_at=stop_at)
-            finally:
-                bound.lock.release()
         finally:
             with self._lock:
                 bound.n_searches -= 1
         return bound
-
-    def _acquire(self, bound: _SolvedBound) -> None:
-        """Acquire the lock of a bound; another thread may run in the meantime."""
-        if bound.lock.acquire(blocking=False):
-            return
-        with nullcontext() if self._speculation is None else self._speculation.waiting():
-            bound.lock.acquire()
 
     def _solve_in_advance(
         self, l1_bound: float, rank: int, stop_at: float, should_stop: Callable[[], bool]

@@ -17,8 +17,8 @@ from threading import Lock
 from types import TracebackType
 from typing import NamedTuple, Self
 
-# Number of levels of the bisection that are considered. With three levels there are more bounds
-# than idle threads of common computers.
+# Number of levels of the bisection that are considered: with four levels there are more bounds than
+# idle threads of common computers. The number does not affect the result.
 _N_LEVELS = 4
 # The L1 bound is distributed as a mixture of a uniform distribution on the interval and a logistic
 # distribution around the bound that is found by interpolation; the second number is its scale as a
@@ -64,7 +64,8 @@ def likely_bounds(
         components are needed at such a bound, and its interval has no upper half.
     """
     low, high = bracket.low, bracket.high
-    # The same operations as in the bisection, which would not use bounds that are rounded otherwise.
+    # The operations are those of the bisection, which would not use bounds that are rounded in
+    # another way.
     while is_too_large(middle := (low + high) / 2):
         high = middle
     target = None
@@ -132,7 +133,7 @@ class Speculation:
         self._requests: dict[int, list[_Request]] = {}  # of each running search, the best one last
         self._brackets: dict[int, tuple[float, float]] = {}  # present interval of each search
         self._started = set[tuple[float, int]]()  # bounds and ranks that have been requested before
-        self._n_running = self._n_waiting = 0
+        self._n_running = 0
         self._is_stopped = False
 
     def __enter__(self) -> Self:
@@ -167,20 +168,6 @@ class Speculation:
                 self._brackets[number] = (0.0, 0.0)  # makes all computations for it obsolete
                 self._requests.pop(number, None)
                 self._start_requests()
-
-    @contextmanager
-    def waiting(self) -> Iterator[None]:
-        """Context in which a search waits for another thread, so that a thread is idle."""
-        self._add_waiting(1)
-        try:
-            yield
-        finally:
-            self._add_waiting(-1)
-
-    def _add_waiting(self, count: int) -> None:
-        with self._lock:
-            self._n_waiting += count
-            self._start_requests()
 
     def request(
         self,
@@ -221,7 +208,7 @@ class Speculation:
 
     def _start_requests(self) -> None:
         """Submit the best requests, as many as there are idle threads. The lock must be held."""
-        while self._n_running + len(self._requests) - self._n_waiting < self._n_threads:
+        while self._n_running + len(self._requests) < self._n_threads:
             best = max((r for r in self._requests.values() if r), key=_last_value, default=None)
             if best is None:
                 return

@@ -115,8 +115,9 @@ def initial_pass(matrix: CentredBlocks, *, n_components: int, max_features: int)
 
     The start vectors of the sparse components are the leading right singular vectors of the data.
     The first working sets are taken from the columns with the largest absolute entries in these
-    vectors. Unless the data are on a device, these columns are stored in memory. The left singular vectors are computed from the
-    Gram matrix, which takes another pass if the Gram matrix has not been computed before.
+    vectors. Unless the data are on a device, these columns are stored in memory. The left singular
+    vectors are computed from the Gram matrix, which takes another pass if the Gram matrix has not
+    been computed before.
 
     Parameters
     ----------
