@@ -10,7 +10,7 @@ from mrshc.core.sparse_pca import certificate_checking, device_bounds
 from mrshc.core.sparse_pca.certificate_checking import _find_violations
 from mrshc.core.sparse_pca.certificates import NEAR_VIOLATION, Certificate, Violations
 from mrshc.core.sparse_pca.device_bounds import ColumnBounds, ScaledVectors
-from storage_backends import matrix_at, use_small_blocks
+from storage_backends import clustered, matrix_at, path_on, use_small_blocks
 
 
 def unit_vectors(rng, shape):
@@ -103,6 +103,28 @@ def test_columns_that_overflow_in_single_precision_are_not_excluded(namespace):
     assert found.tolist() == [2]
 
 
+def test_bounds_of_all_columns_are_those_of_blocks_once_all_are_copied():
+    rng = np.random.default_rng(6)
+    X = torch.asarray(rng.normal(size=(10, 25)).astype(np.float32))
+    bounds = ColumnBounds(np.zeros(25), lambda _: True)
+    vectors = ScaledVectors.from_vectors(torch.asarray(unit_vectors(rng, (3, 10))), torch_namespace)
+
+    def check():
+        found = [
+            bounds.may_exceed(1.5, vectors, block=X[:, a:b], start=a, xp=torch_namespace)
+            for a, b in ((0, 10), (10, 20), (20, 25))
+        ]
+        return [part.numel() for part in found], torch.cat(found).tolist()
+
+    (sizes, in_blocks), (joined_sizes, joined) = check(), check()
+    assert sizes[:2] == [10, 10]
+    assert joined_sizes == [25, 0, 0]
+    assert joined == in_blocks
+    assert 0 < sum(joined) < 25
+    bounds.discard()
+    assert check()[1] == in_blocks
+
+
 def test_without_memory_for_copies_no_copies_are_made(monkeypatch):
     def fail(*_):
         raise torch.OutOfMemoryError("no memory")
@@ -142,3 +164,17 @@ def test_violations_are_those_without_bounds(factor, n_least, monkeypatch):
     np.testing.assert_array_equal(found.columns, expected.columns)
     np.testing.assert_allclose(found.products, expected.products, rtol=1e-12)
     assert np.all(found.products > NEAR_VIOLATION)
+
+
+def test_feature_sets_do_not_depend_on_the_precision_of_bounds(monkeypatch):
+    use_small_blocks(monkeypatch, 24 * 100)
+    X = clustered(24, 400, seed=1).astype(np.float32)
+    expected = path_on(matrix_at(X), n_components=3)
+    monkeypatch.setattr(device_bounds, "_multiplies_half_precision", lambda _: True)
+    path = path_on(matrix_at(torch.asarray(X)), n_components=3)
+    grid = [(q, rank) for q in (5, 20, 40) for rank in (1, 2, 3)]
+    for n_jobs in (1, 4):
+        found = dict(path.search_grid(grid, tolerance=0, n_jobs=n_jobs))
+        for key, features in expected.search_grid(grid, tolerance=0, n_jobs=1):
+            assert found[key].l1_bound == features.l1_bound
+            np.testing.assert_array_equal(found[key].indices, features.indices)

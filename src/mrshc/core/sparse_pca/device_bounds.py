@@ -10,8 +10,8 @@ large bound.
 from __future__ import annotations
 
 import sys
-from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from mrshc.core.array_types import Float
@@ -73,7 +73,8 @@ class ColumnBounds:
     def __init__(self, offsets: Float, uses_half: Callable[[Any], bool] | None = None) -> None:
         self._offsets = offsets
         self._uses_half = _multiplies_half_precision if uses_half is None else uses_half
-        self._stored: dict[int, _BlockBounds] = {}
+        self._stored: dict[int, _SinglePrecisionBounds] = {}
+        self._copies: _HalfPrecisionBounds | None = None
 
     def may_exceed(
         self, limit: float, vectors: ScaledVectors, *, block: Any, start: int, xp: Any
@@ -96,45 +97,48 @@ class ColumnBounds:
         Returns
         -------
         array of uint8 of shape (b,)
-            One for each column with a large bound, and zero for the others. The array is on the
-            device, whose computations may not have ended yet.
+            One for each column with a large bound, and zero for the others. If copies of all
+            columns are stored, the result for the first block contains all columns, and the results
+            for the other blocks are empty: the computation of many columns at once needs fewer
+            calls. The array is on the device, whose computations may not have ended yet.
         """
-        are_small = self._bounds_of_block(block, start, xp).are_small(block, vectors, limit, xp)
+        # The pass that completes the copies is still made block by block.
+        is_joined = self._copies is not None and self._copies.is_complete
+        if (copies := self._copies_with(block, start, xp)) is not None:
+            place = slice(start, start + int(block.shape[1]))
+            if is_joined:
+                place = slice(0, self._offsets.size if start == 0 else 0)
+            are_small = copies.are_small(place, vectors, limit, xp)
+        else:
+            if start not in self._stored:
+                offsets = self._offsets_of(block, start, xp)
+                self._stored[start] = _SinglePrecisionBounds(block, offsets, xp)
+            are_small = self._stored[start].are_small(block, vectors, limit, xp)
         return xp.astype(~are_small, xp.uint8)
 
     def discard(self) -> None:
         """Release the memory on the device; what later calls need is computed again."""
         self._stored.clear()
+        self._copies = None
 
-    def _bounds_of_block(self, block: Any, start: int, xp: Any) -> _BlockBounds:
-        """Return the object that computes the bounds of a block, which is made at its first use."""
-        if start not in self._stored:
-            offsets = to_device_of(block, self._offsets[start : start + int(block.shape[1])], xp)
-            self._stored[start] = self._make_bounds(block, offsets, xp)
-        return self._stored[start]
+    def _offsets_of(self, block: Any, start: int, xp: Any) -> Any:
+        return to_device_of(block, self._offsets[start : start + int(block.shape[1])], xp)
 
-    def _make_bounds(self, block: Any, offsets: Any, xp: Any) -> _BlockBounds:
-        if self._uses_half(block):
-            try:
-                return _HalfPrecisionBounds(block, offsets, xp)
-            except (MemoryError, RuntimeError):
-                # The exception of torch for too little memory is a RuntimeError.
-                self._uses_half = _never
-        return _SinglePrecisionBounds(block, offsets, xp)
-
-
-class _BlockBounds(ABC):
-    """Base class of bounds for one block of columns."""
-
-    @abstractmethod
-    def are_small(self, block: Any, vectors: ScaledVectors, limit: float, xp: Any) -> Any:
-        """Return for which columns no inner product can exceed a limit, as array of bool.
-
-        The parameters are those of `ColumnBounds.may_exceed`.
-        """
+    def _copies_with(self, block: Any, start: int, xp: Any) -> _HalfPrecisionBounds | None:
+        """Return the copies in half precision, which contain the block; None if there are none."""
+        if not self._uses_half(block):
+            return None
+        try:
+            if self._copies is None:
+                self._copies = _HalfPrecisionBounds(block, self._offsets.size, xp)
+            self._copies.add(block, start, self._offsets_of(block, start, xp), xp)
+        except (MemoryError, RuntimeError):
+            # The exception of torch for too little memory is a RuntimeError.
+            self._copies, self._uses_half = None, _never
+        return self._copies
 
 
-class _SinglePrecisionBounds(_BlockBounds):
+class _SinglePrecisionBounds:
     """Bounds of columns that are centred in single precision at each use.
 
     Parameters
@@ -153,7 +157,10 @@ class _SinglePrecisionBounds(_BlockBounds):
         self._errors = xp.astype(errors, xp.float32)
 
     def are_small(self, block: Any, vectors: ScaledVectors, limit: float, xp: Any) -> Any:
-        """Return for which columns no inner product can exceed a limit."""
+        """Return for which columns no inner product can exceed a limit, as array of bool.
+
+        The parameters are those of `ColumnBounds.may_exceed`.
+        """
         centred = block - self._offsets
         units = xp.astype(vectors.units, xp.float32)
         highest = xp.astype(limit / vectors.longest, xp.float32)
@@ -166,27 +173,63 @@ class _SinglePrecisionBounds(_BlockBounds):
         return are_small
 
 
-class _HalfPrecisionBounds(_BlockBounds):
+class _HalfPrecisionBounds:
     """Bounds of columns whose centred unit vectors are stored in half precision.
 
-    The parameters are those of `_SinglePrecisionBounds`.
+    Parameters
+    ----------
+    block : array of shape (n, b)
+        Some of the columns.
+    p : int
+        Number of all columns.
+    xp : module
+        Array namespace.
     """
 
-    def __init__(self, block: Any, offsets: Any, xp: Any) -> None:
+    def __init__(self, block: Any, p: int, xp: Any) -> None:
+        self._p = p
+        self._widths: dict[int, int] = {}  # number of columns of each block that has been added
+        new = partial(xp.empty, device=block.device)
+        self._columns = new((block.shape[0], p), dtype=xp.float16)
+        self._norms, self._errors = (new((p,), dtype=xp.float64) for _ in range(2))
+
+    def add(self, block: Any, start: int, offsets: Any, xp: Any) -> None:
+        """Copy a block of columns, unless it has been copied before.
+
+        `start` is the index of its first column, and `offsets` are subtracted from its columns.
+        """
+        if start in self._widths:
+            return
+        width = int(block.shape[1])
+        place = slice(start, start + width)
         _, centred, norms = _centre(block, offsets, xp)
         # A column without variation has no inner products. Its limit is infinite.
         divisors = xp.where(norms > 0.0, norms, 1.0)
-        self._norms = norms
-        self._columns = xp.astype(centred * (_HALF_SCALE / divisors), xp.float16)
+        self._columns[:, place] = xp.astype(centred * (_HALF_SCALE / divisors), xp.float16)
         errors = _relative_error(block) + _HALF_UNDERFLOW * block.shape[0] ** 0.5
-        self._errors = errors + _offset_errors(block, offsets, xp) / divisors
+        self._errors[place] = errors + _offset_errors(block, offsets, xp) / divisors
+        self._norms[place] = norms
+        self._widths[start] = width
 
-    def are_small(self, block: Any, vectors: ScaledVectors, limit: float, xp: Any) -> Any:
-        """Return for which columns no inner product can exceed a limit."""
+    @property
+    def is_complete(self) -> bool:
+        """Whether all columns have been copied."""
+        return sum(self._widths.values()) == self._p
+
+    def are_small(self, place: slice, vectors: ScaledVectors, limit: float, xp: Any) -> Any:
+        """Return for which columns no inner product can exceed a limit, as array of bool.
+
+        `place` contains the indices of the columns. The other parameters are those of
+        `ColumnBounds.may_exceed`.
+        """
         # Few operations on large arrays: each is a call for which the thread may have to wait.
         units = xp.astype(vectors.units * vectors.shares * _HALF_SCALE, xp.float16)
-        limits = (limit / vectors.longest / self._norms - self._errors) * _HALF_SCALE**2
-        parts = [xp.max(xp.abs(units[p, :] @ self._columns), axis=0) for p in _parts(block, units)]
+        scaled_limit = limit / vectors.longest
+        limits = (scaled_limit / self._norms[place] - self._errors[place]) * _HALF_SCALE**2
+        if place.stop == 0:
+            return limits > 0.0
+        columns = self._columns[:, place]
+        parts = [xp.max(xp.abs(units[p, :] @ columns), axis=0) for p in _parts(columns, units)]
         # The maximum with NaN is NaN, which does not count as small.
         return xp.all(xp.stack(parts) <= limits, axis=0)
 
