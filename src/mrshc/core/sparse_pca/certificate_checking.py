@@ -322,7 +322,8 @@ def _find_violations_on_device(
         masks = list(matrix.map_blocks(partial(batch.may_violate, bounds=bounds)))
         is_checked = np.concatenate([to_host(mask) for mask in masks])
         is_checked[batch.working_sets.columns] = 1
-        near = np.flatnonzero(is_checked)
+        # numpy searches an array of bool many times faster than one of integers.
+        near = np.flatnonzero(is_checked.view(np.bool_))
         if near.size <= _MAX_SHARE * matrix.shape[1]:
             columns, xp = matrix.centred_columns_on_device(near)
             return batch.check(columns, None, near, xp, member_limit=_NEEDED_PRODUCT)

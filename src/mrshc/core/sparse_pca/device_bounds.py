@@ -104,11 +104,11 @@ class ColumnBounds:
         """
         # The pass that completes the copies is still made block by block.
         is_joined = self._copies is not None and self._copies.is_complete
+        if is_joined and start > 0:
+            return xp.zeros((0,), dtype=xp.uint8, device=block.device)
         if (copies := self._copies_with(block, start, xp)) is not None:
-            place = slice(start, start + int(block.shape[1]))
-            if is_joined:
-                place = slice(0, self._offsets.size if start == 0 else 0)
-            are_small = copies.are_small(place, vectors, limit, xp)
+            stop = self._offsets.size if is_joined else start + int(block.shape[1])
+            are_small = copies.are_small(slice(start, stop), vectors, limit, xp)
         else:
             if start not in self._stored:
                 offsets = self._offsets_of(block, start, xp)
@@ -131,7 +131,8 @@ class ColumnBounds:
         try:
             if self._copies is None:
                 self._copies = _HalfPrecisionBounds(block, self._offsets.size, xp)
-            self._copies.add(block, start, self._offsets_of(block, start, xp), xp)
+            if not self._copies.contains(start):
+                self._copies.add(block, start, self._offsets_of(block, start, xp), xp)
         except (MemoryError, RuntimeError):
             # The exception of torch for too little memory is a RuntimeError.
             self._copies, self._uses_half = None, _never
@@ -194,12 +195,10 @@ class _HalfPrecisionBounds:
         self._norms, self._errors = (new((p,), dtype=xp.float64) for _ in range(2))
 
     def add(self, block: Any, start: int, offsets: Any, xp: Any) -> None:
-        """Copy a block of columns, unless it has been copied before.
+        """Copy a block of columns, which must not have been copied before.
 
         `start` is the index of its first column, and `offsets` are subtracted from its columns.
         """
-        if start in self._widths:
-            return
         width = int(block.shape[1])
         place = slice(start, start + width)
         _, centred, norms = _centre(block, offsets, xp)
@@ -210,6 +209,10 @@ class _HalfPrecisionBounds:
         self._errors[place] = errors + _offset_errors(block, offsets, xp) / divisors
         self._norms[place] = norms
         self._widths[start] = width
+
+    def contains(self, start: int) -> bool:
+        """Return whether the block has been copied whose first column has the index `start`."""
+        return start in self._widths
 
     @property
     def is_complete(self) -> bool:
@@ -226,8 +229,6 @@ class _HalfPrecisionBounds:
         units = xp.astype(vectors.units * vectors.shares * _HALF_SCALE, xp.float16)
         scaled_limit = limit / vectors.longest
         limits = (scaled_limit / self._norms[place] - self._errors[place]) * _HALF_SCALE**2
-        if place.stop == 0:
-            return limits > 0.0
         columns = self._columns[:, place]
         parts = [xp.max(xp.abs(units[p, :] @ columns), axis=0) for p in _parts(columns, units)]
         # The maximum with NaN is NaN, which does not count as small.
