@@ -71,3 +71,21 @@ def test_ranks_are_computed_once(place, monkeypatch):
     assert not np.array_equal(first[0], second[0])
     with pytest.raises(AssertionError, match="stored"):
         run(DeviceTests(cuts(rng, 20, 1), ranks), block, 30, xp)
+
+
+def test_ranks_of_a_block_can_be_computed_in_advance(place, monkeypatch):
+    monkeypatch.setattr(device_association, "_PART_CELLS", 7 * 20)
+    rng = np.random.default_rng(0)
+    block, xp = place(np.round(rng.normal(size=(20, 30)), 1))
+    ranks, partitions = DeviceRanks(), cuts(rng, 20, 1)
+    expected = run(DeviceTests(partitions, DeviceRanks()), block, 5, xp)
+    assert ranks(block, 5, xp) == [(30, None)]
+
+    def sort_again(*_):
+        raise AssertionError("the ranks are stored")
+
+    monkeypatch.setattr(device_association, "_centred_doubled_ranks", sort_again)
+    for found, value in zip(
+        run(DeviceTests(partitions, ranks), block, 5, xp), expected, strict=True
+    ):
+        np.testing.assert_array_equal(found, value)

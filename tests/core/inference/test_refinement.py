@@ -6,6 +6,7 @@ from scipy import stats
 from scipy.cluster.hierarchy import linkage as scipy_linkage
 from scipy.spatial.distance import pdist
 
+from mrshc.core.inference import refinement
 from mrshc.core.inference.refinement import (
     RefinementSettings,
     association_scores,
@@ -150,6 +151,23 @@ def test_several_sets_are_scored_as_each_set_alone():
         alone = scores_of(X, present)
         np.testing.assert_array_equal(found.p_values, alone.p_values)
         np.testing.assert_array_equal(found.strengths, alone.strengths)
+
+
+@pytest.mark.parametrize("metric", ["sqeuclidean", "correlation"])
+@pytest.mark.parametrize("is_missing", [False, True])
+def test_scores_do_not_depend_on_the_division_into_tasks(metric, is_missing, monkeypatch):
+    X = make_simulation_1(5002).X
+    if is_missing:
+        X[np.random.default_rng(0).random(X.shape) < 0.02] = np.nan
+    sets = [np.arange(30), np.arange(3), np.arange(20, 70), np.arange(1), np.arange(12)]
+    settings = RefinementSettings(linkage="ward", metric=metric)
+    expected = association_scores(matrix_at(X), sets, settings)
+    monkeypatch.setattr(refinement, "_MIN_SAMPLES_OF_FOLD_TASKS", 2)
+    # Two threads, so that not all sets are prepared together.
+    found = association_scores(matrix_at(X), sets, settings, n_jobs=2)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one.p_values, other.p_values)
+        np.testing.assert_array_equal(one.strengths, other.strengths)
 
 
 def test_a_single_feature_is_not_tested_with_a_tree_of_itself():

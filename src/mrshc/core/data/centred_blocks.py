@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cached_property, partial
+from threading import Lock
 from typing import Any, TypeVar
 
 import numpy as np
@@ -65,8 +66,10 @@ class CentredBlocks(CentredMatrix):
         )
         self._has_missing = summary.has_missing
         self.is_on_device = data.is_on_device
+        self.is_complete_on_device = data.is_on_device and not summary.has_missing
         self.is_single = data.dtype == np.float32
         self._cache = ColumnCache(data.shape, data.dtype)
+        self._store_lock = Lock()
 
     @property
     def n_passes(self) -> int:
@@ -103,11 +106,15 @@ class CentredBlocks(CentredMatrix):
     def store_from_data(self, indices: Index) -> None:
         """Store the columns at `indices` in memory, unless they are already stored.
 
-        The columns are read one at a time, which takes little time only for data on a device.
+        The columns are read one at a time, which takes little time only for data on a device. This
+        method may be called from several threads at the same time.
         """
-        new = indices[~self._cache.contains(indices)]
-        if new.size:
-            self._cache.add(new, self._data.columns(new))
+        if self._cache.contains(indices).all():
+            return
+        with self._store_lock:
+            new = indices[~self._cache.contains(indices)]
+            if new.size:
+                self._cache.add(new, self._data.columns(new))
 
     def stored_columns(self, indices: Index) -> CentredArray:
         """Return the columns at `indices`, which must be stored in memory, as a CentredArray."""
@@ -180,7 +187,7 @@ class CentredBlocks(CentredMatrix):
         n_jobs: int | None,
     ) -> Iterator[tuple[slice | Index, T]]:
         """Apply a function to all columns, before centring, in blocks; see `CentredMatrix`."""
-        if not self.is_on_device or self._has_missing:
+        if not self.is_complete_on_device:
             yield from self.map_columns(np.arange(self.shape[1]), function)
             return
         first = 0

@@ -41,6 +41,8 @@ class CentredMatrix(ABC):
     n_passes : int or None
         Number of passes over all columns so far. It is None for a `CentredArray`, since its passes
         are not counted.
+    is_complete_on_device : bool
+        Whether the data are on a device and no value is missing.
     certification : {"not needed", "deferred", "immediate"}
         When sparse components are checked against all columns. "not needed" means never, because
         components are computed on all columns. Otherwise, components are computed on a subset of
@@ -52,6 +54,7 @@ class CentredMatrix(ABC):
     offsets: Float
     fill: float
     n_observed: int
+    is_complete_on_device = False
     certification: Certification
 
     @property

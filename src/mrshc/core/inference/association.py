@@ -113,8 +113,8 @@ def combined_tests(
     n_jobs : int or None, default=None
         Number of threads that test data in memory. The result does not depend on it.
     """
-    p = matrix.shape[1]
-    p_values, strengths = np.empty((p, len(partitions))), np.empty((p, len(partitions)))
+    # The columns are contiguous, since those of different trees are used one after another.
+    p_values, strengths = (np.empty((len(partitions), matrix.shape[1])).T for _ in range(2))
     compute = partial(_combined_column_tests, partitions=partitions)
     on_device = DeviceTests(partitions, ranks)
     for positions, of_block in matrix.map_all_columns(compute, on_device, n_jobs=n_jobs):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import lgamma, pi
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,10 +38,27 @@ class DeviceRanks:
 
     The ranks are computed once for each block of columns, since sorting takes most of the time of
     the tests. They need 2 bytes for each value, or 4 bytes if there are more than 32,767 samples.
+
+    Attributes
+    ----------
+    is_complete : bool
+        Whether the ranks of all features are known to be stored.
     """
 
     def __init__(self) -> None:
+        self.is_complete = False
         self._stored: dict[int, Any] = {}
+
+    def __call__(self, block: Any, start: int, xp: Any) -> list[tuple[int, None]]:
+        """Compute and store the ranks of a block of columns.
+
+        The arguments are those of a function that is applied to blocks of a pass over the data. The
+        result contains the number of columns, without further results.
+        """
+        width = int(block.shape[1])
+        for first, stop in _ranges(0, width, _part_width(block)):
+            self._store(block[:, first:stop].T, start + first, xp)
+        return [(width, None)]
 
     def centred(self, part: Any, first: int, xp: Any) -> Any:
         """Return twice the ranks of a part of the data, minus their mean, one row per feature.
@@ -57,11 +74,15 @@ class DeviceRanks:
         xp : module
             Array namespace of the data.
         """
+        self._store(part, first, xp)
+        return xp.astype(self._stored[first], xp.float64)
+
+    def _store(self, part: Any, first: int, xp: Any) -> None:
+        """Compute and store the ranks of a part, unless they are stored."""
         if first not in self._stored:
             n = part.shape[1]
             ranks = _centred_doubled_ranks(part, xp)
             self._stored[first] = xp.astype(ranks, xp.int16 if n <= 1 << 15 else xp.int32)
-        return xp.astype(self._stored[first], xp.float64)
 
 
 def _centred_doubled_ranks(values: Any, xp: Any) -> Any:
@@ -71,13 +92,28 @@ def _centred_doubled_ranks(values: Any, xp: Any) -> Any:
     # further to the left.
     positions = _inverse_permutations(order, xp)
     ordered = xp.take_along_axis(values, order, axis=1)
-    if bool(xp.any(ordered[:, 1:] == ordered[:, :-1])):
-        flipped = xp.argsort(xp.flip(values, axis=1), axis=1, stable=True)
-        # Smaller values, and equal values further to the right.
-        other = xp.flip(_inverse_permutations(flipped, xp), axis=1)
-    else:
-        other = positions
-    return positions + other - (values.shape[1] - 1)
+    has_ties = xp.any(ordered[:, 1:] == ordered[:, :-1], axis=1)
+    return positions + _positions_from_right(values, positions, has_ties, xp) - values.shape[1] + 1
+
+
+def _positions_from_right(values: Any, positions: Any, has_ties: Any, xp: Any) -> Any:
+    """Return for each value the number of smaller values and of equal values further to the right.
+
+    `positions` are the numbers with equal values further to the left. The two differ only in rows
+    with ties, for which `has_ties` is True; sorting takes most of the time, and few rows of
+    continuous data have ties.
+    """
+    [rows] = xp.nonzero(has_ties)
+    if rows.shape[0] == 0:
+        return positions
+    tied = xp.flip(xp.take(values, rows, axis=0), axis=1)
+    flipped = xp.argsort(tied, axis=1, stable=True)
+    from_right = xp.flip(_inverse_permutations(flipped, xp), axis=1)
+    # The standard has no function that writes to rows, so each row is taken from one of two arrays.
+    numbers = xp.cumulative_sum(xp.astype(has_ties, xp.int64)) - 1
+    here = xp.arange(has_ties.shape[0], dtype=xp.int64, device=values.device)
+    sources = xp.where(has_ties, values.shape[0] + numbers, here)
+    return xp.take(xp.concat([positions, from_right]), sources, axis=0)
 
 
 def _inverse_permutations(order: Any, xp: Any) -> Any:
@@ -127,7 +163,7 @@ class DeviceTests:
         is_member = to_device_of(block, self._is_member, xp)
         weights = to_device_of(block, self._weights, xp)
         n_trees, n_cuts = self._shape
-        step = max(_PART_CELLS // n, 1)
+        step = _part_width(block)
         # Ranks are stored by the first column of a part, so all passes have the same parts.
         n_parts = max(_PART_P_VALUES // (step * n_trees * n_cuts), 1)
         out = []
@@ -140,7 +176,9 @@ class DeviceTests:
             p_values = _tail_probabilities(shares, self._n_clusters, n, xp)
             combined = _cauchy_combinations(xp.reshape(p_values, (-1, n_trees, n_cuts)), xp)
             strengths = xp.mean(xp.reshape(between, (-1, n_trees, n_cuts)), axis=2)
-            out.append((stop - first, (to_host(combined), to_host(strengths))))
+            out.append(
+                (stop - first, (_columns_to_host(combined, xp), _columns_to_host(strengths, xp)))
+            )
         return out
 
     def _explain(
@@ -165,13 +203,28 @@ class DeviceTests:
             Sums of squares between the clusters.
         """
         n = columns.shape[0]
+        # Values in single precision are sorted in less time.
+        rank_sums = self._ranks.centred(columns.T, start, xp) @ is_member
         values = xp.astype(columns.T, xp.float64, copy=True)
-        rank_sums = self._ranks.centred(values, start, xp) @ is_member
         values = values - xp.mean(values, axis=1, keepdims=True)
         between = (values @ is_member) ** 2 @ weights
         # The ranks are doubled, so squares are divided by four. The total sum of squares is not
         # reduced for ties, as in the compiled function.
         return rank_sums**2 @ weights / (n * (n * n - 1.0) / 3.0), between
+
+
+def _part_width(block: Any) -> int:
+    """Return the number of columns of a block that are processed at once."""
+    return max(_PART_CELLS // int(block.shape[0]), 1)
+
+
+def _columns_to_host(array: Any, xp: Any) -> Float:
+    """Return an array of shape (m, k) in main memory, with contiguous columns.
+
+    The columns are those of different trees, which are used one after another.
+    """
+    m, k = (int(size) for size in array.shape)
+    return to_host(xp.reshape(array.T, (-1,))).reshape(k, m).T
 
 
 def _ranges(first: int, stop: int, step: int) -> Iterator[tuple[int, int]]:
@@ -253,27 +306,64 @@ def _incomplete_beta(share: Any, between: Index, n: int, xp: Any) -> Any:
 def _beta_fraction(x: Any, p: Any, q: Any, xp: Any) -> Any:
     """Return the continued fraction of the incomplete beta function, as in the compiled function.
 
-    All arrays have the same shape. A value stays as it is once it has converged, since rounding
-    could change its last digits for ever.
+    All arrays have the same shape.
     """
+    shape = x.shape
+    x, p, q = (xp.reshape(array, (-1,)) for array in (x, p, q))
     scale = 1.0 / (1.0 - (p + q) * x / (p + 1.0))
-    value, last_numerator, last_denominator = scale, scale, scale
-    result, is_moving = value, xp.ones_like(x) > 0.0
-    m = 0
-    while bool(xp.any(is_moving)):
+    terms = _FractionTerms(x, p, q, scale, scale, scale)
+    return xp.reshape(_continue_fraction(terms, 0, xp), shape)
+
+
+class _FractionTerms(NamedTuple):
+    """Arguments x, p and q of continued fractions, and the state after some of their steps.
+
+    Each field is an array of shape (m,), for m fractions.
+    """
+
+    x: Any
+    p: Any
+    q: Any
+    value: Any
+    last_numerator: Any
+    last_denominator: Any
+
+    def advance(self, m: int) -> _FractionTerms:
+        """Return the state after step m, counted from 1."""
+        x, p, q, value, last_numerator, last_denominator = self
+        even = m * (q - m) * x / ((p + 2 * m - 1.0) * (p + 2 * m))
+        odd = -(p + m) * (p + q + m) * x / ((p + 2 * m) * (p + 2 * m + 1.0))
+        numerator = value + even * last_numerator
+        denominator = 1.0 + even * last_denominator
+        scale = 1.0 / (denominator + odd)
+        new_value = (numerator + odd * value) * scale
+        return _FractionTerms(x, p, q, new_value, numerator * scale, denominator * scale)
+
+
+def _continue_fraction(terms: _FractionTerms, m: int, xp: Any) -> Any:
+    """Return the values of continued fractions, given their state after step m.
+
+    A value stays as it is once it has converged, since rounding could change its last digits for
+    ever. Most values converge in a few steps, and a few need many. If at most half of the values
+    are left, the further steps are computed for these values only.
+    """
+    result, is_moving = terms.value, xp.ones_like(terms.x) > 0.0
+    while (n_moving := int(xp.sum(xp.astype(is_moving, xp.int64)))) > terms.x.shape[0] // 2:
         for _ in range(_CHECK_INTERVAL):
-            m += 1
-            previous = value
-            even = m * (q - m) * x / ((p + 2 * m - 1.0) * (p + 2 * m))
-            odd = -(p + m) * (p + q + m) * x / ((p + 2 * m) * (p + 2 * m + 1.0))
-            numerator = value + even * last_numerator
-            denominator = 1.0 + even * last_denominator
-            scale = 1.0 / (denominator + odd)
-            value = (numerator + odd * previous) * scale
-            last_numerator, last_denominator = numerator * scale, denominator * scale
-            result = xp.where(is_moving, value, result)
-            is_moving = is_moving & (xp.abs(value - previous) > CONVERGED * xp.abs(value))
-    return result
+            m, previous = m + 1, terms.value
+            terms = terms.advance(m)
+            result = xp.where(is_moving, terms.value, result)
+            change = xp.abs(terms.value - previous)
+            is_moving = is_moving & (change > CONVERGED * xp.abs(terms.value))
+    if n_moving == 0:
+        return result
+    [moving] = xp.nonzero(is_moving)
+    left = _FractionTerms._make(xp.take(array, moving) for array in terms)
+    # The standard has no function that writes to positions, so each position is given the number of
+    # the value that it receives.
+    numbers = xp.cumulative_sum(xp.astype(is_moving, xp.int64)) - 1
+    numbers = xp.where(is_moving, numbers, 0)
+    return xp.where(is_moving, xp.take(_continue_fraction(left, m, xp), numbers), result)
 
 
 def _cauchy_combinations(p_values: Any, xp: Any) -> Any:

@@ -9,9 +9,12 @@ tested only for association with clusters of trees that were built without the f
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import cast
+from functools import partial
+from itertools import islice
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +36,7 @@ from mrshc.core.kernels.fold_distances import distances_without
 from mrshc.core.kernels.large_agglomeration import large_linkage_matrix, write_distances_without
 from mrshc.core.kernels.linkage_codes import LinkageMethod
 from mrshc.core.kernels.tree_cuts import cut_into_clusters
-from mrshc.core.parallel import MANY_SAMPLES, run_in_parallel, run_parts
+from mrshc.core.parallel import MANY_SAMPLES, effective_n_threads, run_in_parallel, run_parts
 from mrshc.core.robust.missing_values import complete_missing_cells
 from mrshc.core.trees.matrix_pool import MatrixPool
 from mrshc.core.trees.tree import (
@@ -64,6 +67,11 @@ _MAX_ROUNDS = 6
 # set is in both sets, since the few other features have little effect on the tree.
 _SETTLED_SHARE = 0.95
 
+
+# From this number of samples on, each tree of a round is a task of its own, and below it each set.
+# A tree of 500 samples takes several milliseconds, and starting a task a small part of one. The
+# number has not been tuned; it does not affect the results.
+_MIN_SAMPLES_OF_FOLD_TASKS = 500
 
 # With fewer samples, no p-value is below 5 %, not even if all features separate two clusters
 # perfectly, so the absence of associated features is no evidence against clusters. If only some
@@ -335,15 +343,16 @@ def association_scores(
     n, p = matrix.shape
     if n <= _N_CLUSTERS[0]:  # each sample would be a cluster, so no test is possible
         return [FeatureScores(p_values=np.ones(p), strengths=np.zeros(p)) for _ in sets]
-    columns = ({"X": matrix.columns(present), "settings": settings} for present in sets)
-    # With many samples, the trees of one set are built in several threads, and need one matrix of
-    # distances in each thread. One set is scored after another, so that there are no more matrices.
-    n_sets = 1 if n >= MANY_SAMPLES else n_jobs
-    scored = list(run_in_parallel(_score_set, columns, n_jobs=n_sets, share_memory=True))
+    ranks = DeviceRanks() if ranks is None else ranks
+    with ThreadPoolExecutor(1) as pool:
+        # The device computes ranks while trees are built in main memory.
+        ranking = pool.submit(_prepare_ranks, matrix, ranks)
+        scored = _score_sets(matrix, sets, settings, n_jobs=n_jobs)
+        ranking.result()
     # All sets are tested in one pass. The tests of the features of a set are replaced by those with
     # trees that were built without them.
     partitions = np.stack([cuts for cuts, _ in scored])
-    tests = combined_tests(matrix, partitions, ranks or DeviceRanks(), n_jobs=n_jobs)
+    tests = combined_tests(matrix, partitions, ranks, n_jobs=n_jobs)
     scores = []
     for i, (present, (_, members)) in enumerate(zip(sets, scored, strict=True)):
         of_set = FeatureScores(
@@ -354,16 +363,171 @@ def association_scores(
     return scores
 
 
-def _score_set(X: Float, settings: RefinementSettings) -> tuple[NDArray[np.intp], FeatureScores]:
+def _prepare_ranks(matrix: CentredMatrix, ranks: DeviceRanks) -> None:
+    """Compute the ranks of data on a device, unless they are stored or values are missing."""
+    if matrix.is_complete_on_device and not ranks.is_complete:
+        deque(matrix.map_all_columns(_ignore_columns, ranks, n_jobs=1), maxlen=0)
+        ranks.is_complete = True
+
+
+def _ignore_columns(_: Float) -> None:
+    """Do nothing. The function is not called for data on a device."""
+
+
+# Cuts of the tree of a feature set, and the scores of the features of the set.
+_SetScores = tuple[NDArray[np.intp], FeatureScores]
+
+
+def _score_sets(
+    matrix: CentredMatrix,
+    sets: Sequence[Index],
+    settings: RefinementSettings,
+    *,
+    n_jobs: int | None,
+) -> list[_SetScores]:
+    """Return the result of `_score_set` for each feature set.
+
+    The parameters are those of `association_scores`.
+    """
+    n = matrix.shape[0]
+    columns = ({"X": matrix.columns(present), "settings": settings} for present in sets)
+    n_threads = effective_n_threads(n_jobs)
+    if _MIN_SAMPLES_OF_FOLD_TASKS <= n < MANY_SAMPLES and n_threads > 1:
+        return list(_score_sets_by_folds(columns, n_threads=n_threads))
+    # With many samples, the trees of one set are built in several threads, and need one matrix of
+    # distances in each thread. One set is scored after another, so that there are no more matrices.
+    n_sets = 1 if n >= MANY_SAMPLES else n_jobs
+    return list(run_in_parallel(_score_set, columns, n_jobs=n_sets, share_memory=True))
+
+
+def _score_sets_by_folds(
+    columns: Iterator[dict[str, Any]], *, n_threads: int
+) -> Iterator[_SetScores]:
+    """Yield the result of `_score_set` for each feature set, with a task for each tree.
+
+    There may be fewer sets than threads, and large sets take more time than small ones. `columns`
+    contains the arguments of `_score_set`.
+    """
+    run = partial(run_in_parallel, n_jobs=n_threads, share_memory=True)
+    # The distances between the samples are in memory for as many sets as there are threads.
+    while group := list(islice(columns, n_threads)):
+        sets: list[_FoldedSet] = list(run(_FoldedSet, group))
+        tasks: list[Callable[[], Any]] = [of_set.cut_tree for of_set in sets]
+        for of_set in sets:
+            tasks += [partial(of_set.test_fold, fold) for fold in range(of_set.n_folds)]
+        results = list(run(_call_task, ({"task": task} for task in tasks)))
+        yield from ((cuts, s.scores()) for cuts, s in zip(results[: len(sets)], sets, strict=True))
+
+
+def _call_task(task: Callable[[], Any]) -> Any:
+    """Call a task, which is a function without arguments, and return its result."""
+    return task()
+
+
+def _score_set(X: Float, settings: RefinementSettings) -> _SetScores:
     """Return the cuts of the tree of a feature set, and the scores of the features of the set.
 
-    The parameters are those of `_member_scores`.
+    Parameters
+    ----------
+    X : ndarray of shape (n, q)
+        Columns of the q features of the set, with NaN for missing values.
+    settings : RefinementSettings
+        Settings of the trees.
     """
     if len(X) >= MANY_SAMPLES and _can_subtract_folds(X, settings):
         metric = cast(AdditiveMetric, settings.metric)
         return _score_set_in_parts(X, condensed_distances(X, metric), settings)
-    distances = complete_missing_cells(X).distances(settings.metric)
-    return _cut_partitions(distances, settings), _member_scores(X, distances, settings)
+    folded = _FoldedSet(X, settings)
+    for fold in range(folded.n_folds):
+        folded.test_fold(fold)
+    return folded.cut_tree(), folded.scores()
+
+
+class _FoldedSet:
+    """A feature set whose features are tested in folds, each with a tree of the other folds.
+
+    If the other folds have too few features for a tree, for example because the set has a single
+    feature, the p-values are 1. The methods may be called in several threads.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, q)
+        Columns of the q features of the set, with NaN for missing values.
+    settings : RefinementSettings
+        Settings of the trees.
+
+    Attributes
+    ----------
+    n_folds : int
+        Number of folds; zero if there are too few features.
+    """
+
+    def __init__(self, X: Float, settings: RefinementSettings) -> None:
+        q = X.shape[1]
+        folds = split_into_folds(column_variances(X))
+        self.n_folds = 0 if q - folds[0].size < min_features(settings.metric) else len(folds)
+        self._X = X
+        self._settings = settings
+        self._distances = complete_missing_cells(X).distances(settings.metric)
+        self._can_subtract = _can_subtract_folds(X, settings)
+        # The features of a fold are consecutive rows of an array, of which no copies are made.
+        self._order = np.concatenate(folds)
+        self._ends = np.cumsum([0, *(fold.size for fold in folds)])
+        n_cuts = _cluster_counts(len(X)).size
+        self._p_values, self._between = np.ones((q, n_cuts)), np.zeros((q, n_cuts))
+        if self._can_subtract and self.n_folds:
+            self._features = np.ascontiguousarray(X.T[self._order])
+            self._ranks = prepare_ranks(self._features)
+
+    def cut_tree(self) -> NDArray[np.intp]:
+        """Return the cuts of the tree that is built from all features of the set."""
+        return _cut_partitions(self._distances, self._settings)
+
+    def test_fold(self, fold: int) -> None:
+        """Test the features of a fold, given by its number, with the tree of the other folds."""
+        rows = slice(self._ends[fold], self._ends[fold + 1])
+        test = self._test_by_subtraction if self._can_subtract else self._test_by_tree
+        self._p_values[rows], self._between[rows] = test(rows)
+
+    def scores(self) -> FeatureScores:
+        """Return the scores of the features of the set; all folds must have been tested."""
+        q = self._order.size
+        scores = FeatureScores(p_values=np.ones(q), strengths=np.zeros(q))
+        if self.n_folds:
+            scores.p_values[self._order] = cauchy_combination(self._p_values)
+            mean = _mean_over_cuts if self._can_subtract else partial(np.mean, axis=1)
+            scores.strengths[self._order] = mean(self._between)
+        return scores
+
+    def _test_by_subtraction(self, rows: slice) -> tuple[Float, Float]:
+        """Return p-values and sums of squares of a fold, for each feature and cut.
+
+        The compiled functions are called directly, since a fold of few samples takes less than a
+        millisecond.
+        """
+        tested, settings = self._features[rows], self._settings
+        linkage, is_squared = LinkageMethod[settings.linkage].value, self._is_squared
+        without_fold = distances_without(self._distances, tested, is_squared)
+        children = linkage_matrix(without_fold, linkage)[:, :2].astype(np.intp)
+        partitions = cut_into_clusters(children, _cluster_counts(len(self._X)))
+        return analyse_variance(tested, self._ranks[rows], partitions)
+
+    def _test_by_tree(self, rows: slice) -> tuple[Float, Float]:
+        """Return the results of `_test_by_subtraction` for data of any kind, linkage or metric."""
+        X, settings, fold = self._X, self._settings, self._order[rows]
+        # If the distance is a sum over columns, the part of the fold can be subtracted.
+        if settings.metric in ADDITIVE_METRICS and not np.isnan(X).any():
+            features = np.ascontiguousarray(X.T[fold])
+            without_fold = distances_without(self._distances, features, self._is_squared)
+        else:
+            others = np.delete(np.arange(X.shape[1]), fold)
+            without_fold = complete_missing_cells(X[:, others]).distances(settings.metric)
+        tests = column_tests(X[:, fold], _cut_partitions(without_fold, settings))
+        return tests.p_values, tests.between
+
+    @property
+    def _is_squared(self) -> bool:
+        return self._settings.metric == "sqeuclidean"
 
 
 def _can_subtract_folds(X: Float, settings: RefinementSettings) -> bool:
@@ -420,76 +584,6 @@ def _mean_over_cuts(between: Float) -> Float:
         total += of_cut
     mean: Float = total / between.shape[1]
     return mean
-
-
-def _member_scores(X: Float, distances: Float, settings: RefinementSettings) -> FeatureScores:
-    """Return the association of each feature of a set with trees that were built without it.
-
-    The features are tested in folds, each with a tree that is built from the other folds. If the
-    other folds have too few features for a tree, for example because the set has a single feature,
-    the p-values are 1.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, q)
-        Columns of the q features of the set, with NaN for missing values.
-    distances : ndarray of shape (n, n)
-        Distances between the samples in these features.
-    settings : RefinementSettings
-        Settings of the trees.
-    """
-    q = X.shape[1]
-    scores = FeatureScores(p_values=np.ones(q), strengths=np.zeros(q))
-    folds = split_into_folds(column_variances(X))
-    if q - folds[0].size < min_features(settings.metric):
-        return scores
-    # If the distance is a sum over columns, the part of the fold can be subtracted.
-    is_additive = settings.metric in ADDITIVE_METRICS and not np.isnan(X).any()
-    is_squared = settings.metric == "sqeuclidean"
-    if _can_subtract_folds(X, settings):
-        return _member_scores_without_missing(X, distances, folds, settings)
-    features = np.ascontiguousarray(X.T)
-    for fold in folds:
-        if is_additive:
-            without_fold = distances_without(distances, features[fold], is_squared)
-        else:
-            others = np.delete(np.arange(q), fold)
-            without_fold = complete_missing_cells(X[:, others]).distances(settings.metric)
-        tests = column_tests(X[:, fold], _cut_partitions(without_fold, settings))
-        scores.p_values[fold] = cauchy_combination(tests.p_values)
-        scores.strengths[fold] = tests.between.mean(axis=1)
-    return scores
-
-
-def _member_scores_without_missing(
-    X: Float, distances: Float, folds: Sequence[Index], settings: RefinementSettings
-) -> FeatureScores:
-    """Return the scores of `_member_scores` if no value is missing and distances are sums.
-
-    There are hundreds of folds in a fit, each of which takes less than a millisecond. The compiled
-    functions are therefore called directly, and the features of a fold are consecutive rows of an
-    array, of which no copies are made.
-    """
-    n, q = X.shape
-    linkage, cluster_counts = LinkageMethod[settings.linkage].value, _cluster_counts(n)
-    is_squared = settings.metric == "sqeuclidean"
-    order = np.concatenate(folds)
-    features = np.ascontiguousarray(X.T[order])
-    prepared = prepare_ranks(features)
-    p_values, between = np.empty((q, cluster_counts.size)), np.empty((q, cluster_counts.size))
-    start = 0
-    for fold in folds:
-        rows = slice(start, start + fold.size)
-        tested = features[rows]
-        without_fold = distances_without(distances, tested, is_squared)
-        children = linkage_matrix(without_fold, linkage)[:, :2].astype(np.intp)
-        partitions = cut_into_clusters(children, cluster_counts)
-        p_values[rows], between[rows] = analyse_variance(tested, prepared[rows], partitions)
-        start += fold.size
-    scores = FeatureScores(p_values=np.empty(q), strengths=np.empty(q))
-    scores.p_values[order] = cauchy_combination(p_values)
-    scores.strengths[order] = _mean_over_cuts(between)
-    return scores
 
 
 def split_into_folds(variances: Float) -> list[Index]:

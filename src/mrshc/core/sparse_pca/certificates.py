@@ -28,7 +28,7 @@ from mrshc.core.kernels.leader_groups import (
     find_large_products,
     leader_clustering,
 )
-from mrshc.core.sparse_pca.device_bounds import ColumnBounds
+from mrshc.core.sparse_pca.device_bounds import ColumnBounds, ScaledVectors
 
 # A column nearly violates a certificate if its absolute inner product with u is above this multiple
 # of the threshold. Such columns are added to the working set too: thresholds decrease slightly when
@@ -71,6 +71,11 @@ _SINGLE_EPS = float(np.finfo(np.float32).eps)
 # does not affect the result.
 _MAX_DEVICE_PRODUCTS = 1 << 28
 
+# Up to this number of largest products are copied from a device as they are (1 MB), since further
+# calls that select some of them would take more time. The value has not been tuned; it does not
+# affect the result.
+_MAX_TRANSFERRED = 1 << 17
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Certificate:
@@ -105,7 +110,8 @@ class Certificate:
 class Violations(NamedTuple):
     """Pairs of a certificate and a column that violates or nearly violates the certificate.
 
-    Entry i of each array belongs to pair i.
+    Entry i of each array belongs to pair i. Columns of the working set, which cannot violate the
+    certificate, may be contained too, if they would almost violate it.
     """
 
     certificates: Index  # (m,), position of the certificate in its batch
@@ -113,6 +119,16 @@ class Violations(NamedTuple):
     # (m,), the absolute inner product of the column with u, plus a bound on the effect of missing
     # values, divided by the threshold; the maximum over all steps of the certificate.
     products: Float
+    are_members: Mask  # (m,), whether the column is in the working set of the certificate
+
+    def take(self, pairs: Index) -> Violations:
+        """Return some of the pairs, given by their positions."""
+        return Violations(
+            self.certificates[pairs],
+            self.columns[pairs],
+            self.products[pairs],
+            self.are_members[pairs],
+        )
 
 
 class ColumnSets(NamedTuple):
@@ -133,6 +149,14 @@ class ColumnSets(NamedTuple):
     def are_members(self, sets: Index, columns: Index) -> Mask:
         """Return a mask whose entry i is True if columns[i] is in set number sets[i]."""
         return are_in_sets(self.starts, self.columns, sets, columns)
+
+
+class _LargeProducts(NamedTuple):
+    """Pairs of a certificate and a column with a large inner product; see `Violations`."""
+
+    certificates: Index
+    columns: Index
+    products: Float
 
 
 class _GroupedVectors(NamedTuple):
@@ -238,7 +262,15 @@ class CertificateBatch:
         with np.errstate(over="ignore"):
             return _GroupedVectors(groups, basis.astype(np.float32), coordinates.astype(np.float32))
 
-    def check(self, block: Any, missing_norms: Any, indices: Index, xp: Any) -> Violations:
+    def check(
+        self,
+        block: Any,
+        missing_norms: Any,
+        indices: Index,
+        xp: Any,
+        *,
+        member_limit: float = np.inf,
+    ) -> Violations:
         """Return the columns of a block that violate or nearly violate a certificate.
 
         Parameters
@@ -253,17 +285,25 @@ class CertificateBatch:
             Indices of the columns of the block in the data.
         xp : module
             Array namespace of the block, such as numpy or torch.
+        member_limit : float, default=inf
+            Columns of the working set are returned too if their inner product, divided by the
+            threshold, exceeds this number. This is possible only on a device.
         """
-        find = self._near_violations_by_groups if xp is np else self._near_violations_on_device
-        parts = [NO_VIOLATIONS, *find(block, missing_norms, xp)]
+        if xp is np:
+            found = self._near_violations_by_groups(block, missing_norms)
+        else:
+            limit = min(NEAR_VIOLATION, member_limit)
+            found = self._large_products_on_device(block, missing_norms, xp, limit=limit)
+        parts = [NO_LARGE_PRODUCTS, *found]
         owners, columns, products = (np.concatenate(part) for part in zip(*parts, strict=True))
         columns = indices[columns]
-        outside = ~self.working_sets.are_members(owners, columns)
-        return Violations(owners[outside], columns[outside], products[outside])
+        are_members = self.working_sets.are_members(owners, columns)
+        kept = products > np.where(are_members, member_limit, NEAR_VIOLATION)
+        return Violations(owners[kept], columns[kept], products[kept], are_members[kept])
 
     def _near_violations_by_groups(
-        self, block: Float, missing_norms: Float | None, _: Any
-    ) -> Iterator[Violations]:
+        self, block: Float, missing_norms: Float | None
+    ) -> Iterator[_LargeProducts]:
         """Yield pairs of a certificate and a column with a large inner product, in several parts.
 
         An inner product is large if, divided by its threshold, it exceeds `NEAR_VIOLATION`. The
@@ -283,16 +323,16 @@ class CertificateBatch:
                 products = grouped.coordinates @ projected
             largest = find_large_products(grouped.groups, checked, products, NEAR_VIOLATION)
             owners, near = np.nonzero(largest > NEAR_VIOLATION)
-            yield Violations(owners, near + part.start, largest[owners, near])
+            yield _LargeProducts(owners, near + part.start, largest[owners, near])
 
-    def _near_violations_on_device(
-        self, block: Any, missing_norms: Any, xp: Any
-    ) -> Iterator[Violations]:
+    def _large_products_on_device(
+        self, block: Any, missing_norms: Any, xp: Any, *, limit: float
+    ) -> Iterator[_LargeProducts]:
         """Yield pairs of a certificate and a column with a large inner product, in several parts.
 
-        An inner product is large if, divided by its threshold, it exceeds `NEAR_VIOLATION`. The
-        pairs may include columns of the working sets. All inner products are computed, since
-        selecting groups first would take more time on a device.
+        An inner product is large if, divided by its threshold, it exceeds `limit`. The pairs may
+        include columns of the working sets. All inner products are computed, since selecting groups
+        first would take more time on a device.
         """
         vectors, shifts = self._vectors_and_shifts_on_device(block, xp)
         n_vectors, n_columns = int(vectors.shape[0]), int(block.shape[1])
@@ -306,8 +346,13 @@ class CertificateBatch:
             if missing_norms is not None:
                 products = products + shifts[part, None] * missing_norms[None, :]
             largest = xp.max(xp.reshape(products, (-1, n_steps, n_columns)), axis=1)
-            i, j = xp.nonzero(largest > NEAR_VIOLATION)
-            yield Violations(to_host(i) + first // n_steps, to_host(j), to_host(largest[i, j]))
+            if int(largest.shape[0]) * n_columns <= _MAX_TRANSFERRED:
+                host = to_host(largest)
+                owners, columns = np.nonzero(host > limit)
+                yield _LargeProducts(owners + first // n_steps, columns, host[owners, columns])
+                continue
+            i, j = xp.nonzero(largest > limit)
+            yield _LargeProducts(to_host(i) + first // n_steps, to_host(j), to_host(largest[i, j]))
 
     def may_violate(self, block: Any, start: int, xp: Any, *, bounds: ColumnBounds) -> Any:
         """Return which columns of a block may violate or nearly violate a certificate.
@@ -329,9 +374,10 @@ class CertificateBatch:
             One for columns that have to be checked, and zero for the others, on the device.
         """
         if not self._vectors_for_bounds:
-            self._vectors_for_bounds.append(to_device_of(block, self.vectors / self.unit, xp))
-        [vectors] = self._vectors_for_bounds
-        return bounds.may_exceed(NEAR_VIOLATION, vectors, block=block, start=start, xp=xp)
+            vectors = to_device_of(block, self.vectors / self.unit, xp)
+            self._vectors_for_bounds.append(ScaledVectors.from_vectors(vectors, xp))
+        [scaled] = self._vectors_for_bounds
+        return bounds.may_exceed(NEAR_VIOLATION, scaled, block=block, start=start, xp=xp)
 
     def _vectors_and_shifts_on_device(self, block: Any, xp: Any) -> list[Any]:
         """Return the padded vectors and shifts on the device of a block."""
@@ -360,7 +406,8 @@ class CertificateBatch:
         return vectors.reshape(-1, vectors.shape[2]), shifts.ravel()
 
 
-NO_VIOLATIONS = Violations(np.empty(0, np.intp), np.empty(0, np.intp), np.empty(0))
+NO_LARGE_PRODUCTS = _LargeProducts(np.empty(0, np.intp), np.empty(0, np.intp), np.empty(0))
+NO_VIOLATIONS = Violations(*NO_LARGE_PRODUCTS, np.empty(0, bool))
 
 
 def _leading_subspace(centres: Float) -> Float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from threading import Lock
@@ -22,7 +22,7 @@ from mrshc.core.data.centred_blocks import CentredBlocks
 from mrshc.core.data.centred_matrix import CentredMatrix
 from mrshc.core.kernels.component_sequence import SequenceEnd
 from mrshc.core.kernels.vectors import sorted_union
-from mrshc.core.parallel import run_in_parallel
+from mrshc.core.parallel import effective_n_threads, run_in_parallel
 from mrshc.core.sparse_pca.certificate_checking import (
     Certifier,
     DeferredCertifier,
@@ -36,6 +36,7 @@ from mrshc.core.sparse_pca.solvers import (
     FullSolver,
     WorkingSetSolver,
 )
+from mrshc.core.sparse_pca.speculation import Bracket, Speculation
 from mrshc.core.sparse_pca.working_sets import initial_pass
 
 # The bisection ends when the interval that contains the L1 bound is no wider than this. By default,
@@ -48,6 +49,12 @@ _MIN_BRACKET_WIDTH = 1e-7
 # double precision. Too large a value would increase the computation time but not change the result:
 # some feature sets would not be recognised in advance as too large, and would have to be computed.
 _ZERO_LOADING = 1e-10
+
+
+# Components are computed in advance by at most this share of the threads, minus the searches. Two
+# threads may share a core, and all share the memory bandwidth, so that more threads would delay the
+# searches. The share was chosen on a computer with 16 cores; it does not affect the result.
+_SHARE_OF_THREADS = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -74,6 +81,10 @@ class FeatureSet:
     reached: bool
 
 
+def _ignore_bracket(_: Bracket) -> None:
+    """Do nothing. The function is used if no components are computed in advance."""
+
+
 @dataclass(slots=True)
 class _SolvedBound:
     """The components that have been computed at one L1 bound."""
@@ -83,6 +94,7 @@ class _SolvedBound:
     # components.
     features: list[Index] = field(default_factory=list)
     lock: Lock = field(default_factory=Lock)  # held while components are computed
+    n_searches: int = 0  # number of searches that compute components or wait for the lock
 
 
 class ComponentPath:
@@ -109,6 +121,7 @@ class ComponentPath:
         self._solver = solver
         self._certifier = certifier
         self._bounds: dict[float, _SolvedBound] = {}
+        self._speculation: Speculation | None = None  # used during `search_grid`
         # Maps each L1 bound at which the last check removed components to the number of components
         # before the removal.
         self._dropped_ranks: dict[float, int] = {}
@@ -154,11 +167,15 @@ class ComponentPath:
         at least the smaller of these two numbers. This lower limit is used to recognise large sets
         without computing them.
         """
-        if min(l1_bound**2, self._n_unbounded_features) > stop_at:
+        if self._is_too_large(l1_bound, stop_at):
             return None
         # The sets grow with the number of components.
         sets = self._solve_up_to(l1_bound, rank, stop_at=stop_at).features[:rank]
         return None if sets[-1].size >= stop_at else sets[-1]
+
+    def _is_too_large(self, l1_bound: float, stop_at: float) -> bool:
+        """Return whether an L1 bound is known to select more than `stop_at` features."""
+        return min(l1_bound**2, self._n_unbounded_features) > stop_at
 
     @cached_property
     def _n_unbounded_features(self) -> int:
@@ -176,28 +193,68 @@ class ComponentPath:
         The first `rank` components are computed if they are not yet stored. If the components with
         the smallest numbers select `stop_at` or more features, the others are not computed.
         """
-        # A number of type float in all calls: the loops would be compiled again for integers.
-        end = SequenceEnd(rank, float(stop_at))
         with self._lock:
             bound = self._bounds.setdefault(l1_bound, _SolvedBound())
-        # Threads that need the same bound wait here, so that no component is computed twice.
-        # Threads that need other bounds do not wait.
-        with bound.lock:
-            while len(bound.components) < rank:
-                earlier = bound.features[-1] if bound.features else np.empty(0, np.intp)
-                if earlier.size >= stop_at:
-                    break
-                for component, certificate in self._solver.solve(
-                    bound.components, l1_bound, end=end
-                ):
-                    # A component that is not accepted is computed again, on a larger working set.
-                    key = (l1_bound, len(bound.components))
-                    if not self._certifier.accept(key, certificate):
-                        break
-                    earlier = sorted_union(earlier, component.indices)
-                    bound.features.append(earlier)
-                    bound.components.append(component)
+            bound.n_searches += 1
+        try:
+            # Threads that need the same bound wait here, so that no component is computed twice.
+            # Threads that need other bounds do not wait.
+            with bound.lock:
+                self._extend(bound, l1_bound, rank, stop_at=stop_at)
+        finally:
+            with self._lock:
+                bound.n_searches -= 1
         return bound
+
+    def _solve_in_advance(
+        self, l1_bound: float, rank: int, stop_at: float, should_stop: Callable[[], bool]
+    ) -> None:
+        """Compute components that a search may need, until a search needs the same bound.
+
+        Nothing is computed if another thread computes components at this bound. The other
+        parameters are those of `_solve_up_to` and of `Speculation`.
+        """
+        with self._lock:
+            bound = self._bounds.setdefault(l1_bound, _SolvedBound())
+        if bound.lock.acquire(blocking=False):
+            try:
+                self._extend(
+                    bound,
+                    l1_bound,
+                    rank,
+                    stop_at=stop_at,
+                    should_stop=lambda: bound.n_searches > 0 or should_stop(),
+                )
+            finally:
+                bound.lock.release()
+
+    def _extend(
+        self,
+        bound: _SolvedBound,
+        l1_bound: float,
+        rank: int,
+        *,
+        stop_at: float,
+        should_stop: Callable[[], bool] = bool,
+    ) -> None:
+        """Compute components at an L1 bound, whose lock must be held, as `_solve_up_to` requires.
+
+        The computation ends earlier if `should_stop()` is True after a component.
+        """
+        # A number of type float in all calls: the loops would be compiled again for integers.
+        end = SequenceEnd(rank, float(stop_at))
+        while len(bound.components) < rank and not should_stop():
+            earlier = bound.features[-1] if bound.features else np.empty(0, np.intp)
+            if earlier.size >= stop_at:
+                break
+            for component, certificate in self._solver.solve(bound.components, l1_bound, end=end):
+                # A component that is not accepted is computed again, on a larger working set.
+                key = (l1_bound, len(bound.components))
+                if not self._certifier.accept(key, certificate):
+                    break
+                earlier = sorted_union(earlier, component.indices)
+                bound.features.append(earlier)
+                bound.components.append(component)
 
     def certify(self) -> bool:
         """Check all components that are not yet certified, and remove those that fail the check.
@@ -233,16 +290,41 @@ class ComponentPath:
         min_features : int, default=1
             Smallest number of features that is accepted, at most q.
         """
-        l1_bound, indices = bisect_l1_bound(
-            lambda bound, stop_at: self.features(bound, rank, stop_at=stop_at),
-            q,
-            # The L1 norm of a unit vector is at most the square root of its number of entries.
-            max_bound=float(np.sqrt(self._solver.starts.vectors.shape[1])),
-            tolerance=tolerance,
-            min_features=min_features,
-        )
+        with self._requests_in_advance(q, rank) as on_bracket:
+            l1_bound, indices = bisect_l1_bound(
+                lambda bound, stop_at: self.features(bound, rank, stop_at=stop_at),
+                q,
+                # The L1 norm of a unit vector is at most the square root of its number of entries.
+                max_bound=float(np.sqrt(self._solver.starts.vectors.shape[1])),
+                tolerance=tolerance,
+                min_features=min_features,
+                on_bracket=on_bracket,
+            )
         reached = abs(indices.size - q) <= tolerance
         return FeatureSet(indices=indices, l1_bound=l1_bound, rank=rank, reached=reached)
+
+    @contextmanager
+    def _requests_in_advance(self, q: int, rank: int) -> Iterator[Callable[[Bracket], None]]:
+        """Context of a search; return a function that requests components in advance, if possible.
+
+        The function is called with each state of the bisection.
+        """
+        speculation = self._speculation
+        if speculation is None:
+            yield _ignore_bracket
+            return
+        with speculation.search() as number:
+
+            def request(bracket: Bracket) -> None:
+                speculation.request(
+                    number,
+                    bracket,
+                    lambda l1_bound: self._is_too_large(l1_bound, bracket.limit),
+                    q=q,
+                    rank=rank,
+                )
+
+            yield request
 
     def search_grid(
         self,
@@ -262,6 +344,7 @@ class ComponentPath:
         if not self._certifier.is_deferred:
             yield from self._search_all(grid, search, n_jobs)
             self._solver.release_memory()
+            self._certifier.discard_copies()
             return
         # The searches use components that are not yet certified. All of these components are then
         # checked in one pass over the data. If some components fail, the searches are repeated;
@@ -292,8 +375,29 @@ class ComponentPath:
         with closing(tasks) as solved:
             deque(solved, maxlen=0)
         arguments = ({"q": q, "rank": rank} for q, rank in grid)
-        with closing(run_in_parallel(search, arguments, n_jobs=n_jobs, share_memory=True)) as sets:
-            yield from zip(grid, sets, strict=True)
+        searches = run_in_parallel(search, arguments, n_jobs=n_jobs, share_memory=True)
+        with self._speculate(n_jobs) as speculation, closing(searches) as sets:
+            try:
+                yield from zip(grid, sets, strict=True)
+            finally:
+                # After an error or an interruption, running searches need nothing in advance.
+                speculation.stop()
+
+    @contextmanager
+    def _speculate(self, n_jobs: int | None) -> Iterator[Speculation]:
+        """Context in which idle threads compute components that searches may need.
+
+        On data in memory, the searches alone use the memory bandwidth, and components that are
+        certified in a later pass may fail. There is then no computation in advance.
+        """
+        n_threads = max(1, int(_SHARE_OF_THREADS * effective_n_threads(n_jobs)))
+        with Speculation(self._solve_in_advance, n_threads=n_threads) as speculation:
+            if self._certifier.is_shared and n_threads > 1:
+                self._speculation = speculation
+            try:
+                yield speculation
+            finally:
+                self._speculation = None
 
 
 def component_path(
@@ -332,6 +436,7 @@ def bisect_l1_bound(
     max_bound: float,
     tolerance: int,
     min_features: int = 1,
+    on_bracket: Callable[[Bracket], None] = _ignore_bracket,
 ) -> tuple[float, Index]:
     """Return an L1 bound that selects q features, found by bisection, and these features.
 
@@ -355,6 +460,8 @@ def bisect_l1_bound(
     min_features : int, default=1
         Smallest number of features that is accepted, at most q. A smaller set is returned only if
         the largest L1 bound does not select more features.
+    on_bracket : callable, default=_ignore_bracket
+        Function that is called with the state of the bisection before each call of `features`.
 
     Returns
     -------
@@ -364,6 +471,7 @@ def bisect_l1_bound(
         Indices of the features that the L1 bound selects.
     """
     low, high = 1.0, max_bound
+    on_bracket(Bracket(low, high, 0, None, low, 2.0 * q))
     closest, best = _all_features(features, low), low
     # At a bound of 1, each component has a single non-zero loading, or several non-zero loadings if
     # features are tied. The bisection assumes that no larger bound selects fewer features.
@@ -373,6 +481,7 @@ def bisect_l1_bound(
     selected = features(high, 2 * q - closest.size)
     if selected is not None and selected.size <= q:
         return high, selected
+    n_low, n_high = closest.size, None
     while True:
         if selected is not None and _is_closer(selected, closest, q):
             best, closest = high if selected.size > q else low, selected
@@ -381,12 +490,13 @@ def bisect_l1_bound(
             return best, closest
         if high - low <= _MIN_BRACKET_WIDTH:
             return (best, closest) if is_large_enough else (high, _all_features(features, high))
-        middle = (low + high) / 2
-        selected = features(middle, q + abs(closest.size - q))
+        middle, limit = (low + high) / 2, q + abs(closest.size - q)
+        on_bracket(Bracket(low, high, n_low, n_high, middle, limit))
+        selected = features(middle, limit)
         if selected is None or selected.size > q:
-            high = middle
+            high, n_high = middle, limit if selected is None else selected.size
         else:
-            low = middle
+            low, n_low = middle, selected.size
 
 
 def _all_features(features: Callable[[float, float], Index | None], l1_bound: float) -> Index:

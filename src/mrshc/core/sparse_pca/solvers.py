@@ -181,7 +181,8 @@ class WorkingSetSolver(ComponentSolver):
     Parameters
     ----------
     matrix : CentredBlocks
-        The data. All columns of the working sets must be stored in memory by this object.
+        The data. This object must store all columns of the working sets in memory, unless the data
+        are on a device, from which columns are copied when they are needed.
     initial : InitialPass
         Start vectors and working sets.
     limits : AlternationLimits
@@ -206,6 +207,8 @@ class WorkingSetSolver(ComponentSolver):
         after it depends on it.
         """
         columns = self._working_sets.initial_set(earlier, l1_bound)
+        if self._matrix.is_on_device:
+            self._matrix.store_from_data(columns)
         matrix = self._matrix.stored_columns(columns)
         # The copies of the earlier components refer to positions in the working set instead of
         # feature indices.

@@ -114,14 +114,15 @@ def initial_pass(matrix: CentredBlocks, *, n_components: int, max_features: int)
     """Return start vectors and first working sets, computed in one pass over the data.
 
     The start vectors of the sparse components are the leading right singular vectors of the data.
-    The columns with the largest absolute entries in these vectors are stored in memory, and the
-    first working sets are taken from these columns. The left singular vectors are computed from the
-    Gram matrix, which takes another pass if the Gram matrix has not been computed before.
+    The first working sets are taken from the columns with the largest absolute entries in these
+    vectors. Unless the data are on a device, these columns are stored in memory. The left singular
+    vectors are computed from the Gram matrix, which takes another pass if the Gram matrix has not
+    been computed before.
 
     Parameters
     ----------
     matrix : CentredBlocks
-        The data. This object stores the selected columns in memory.
+        The data. This object stores the selected columns in memory, unless they are on a device.
     n_components : int
         Number of singular vectors.
     max_features : int
@@ -144,15 +145,14 @@ def initial_pass(matrix: CentredBlocks, *, n_components: int, max_features: int)
         sums_at_missing += part.sums_at_missing
         columns_of_blocks.append((part.indices, part.columns))
     for indices, columns in columns_of_blocks:
-        if columns is None:
-            matrix.store_from_data(indices)
-        else:
+        if columns is not None:
             matrix.store(indices, columns)
     right = np.concatenate(products, axis=1)
-    # Columns are selected only among those that are stored. A selection among all columns might
-    # include columns that are not stored, for example if several columns have equal products.
-    stored = np.flatnonzero(matrix.is_stored)
-    largest = stored[_largest_positions_by_row(right[:, stored], count)]
+    # Columns are selected only among those that were selected in their block and are stored. A
+    # selection among all columns might include columns that are not stored, for example if several
+    # columns have equal products.
+    selected = np.concatenate([indices for indices, _ in columns_of_blocks])
+    largest = selected[_largest_positions_by_row(right[:, selected], count)]
     lengths = np.linalg.norm(right, axis=1)
     unit = np.where(lengths > 0, lengths, 1.0)[:, None]
     starts = starts_from_images(right / unit, images / unit)
