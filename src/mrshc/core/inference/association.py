@@ -21,8 +21,10 @@ from mrshc.core.kernels.association import (
     MAX_COMPARED,
     MIN_DIGIT_RANKED,
     analyse_variance,
+    rank_by_keys,
     rank_rows,
     write_explained_rank_variance,
+    write_sortable_keys,
 )
 from mrshc.core.kernels.p_values import write_cauchy_combinations, write_f_tail_probabilities
 
@@ -152,23 +154,20 @@ def column_tests(columns: Float, partitions: NDArray[np.intp]) -> AssociationTes
 def prepare_ranks(features: Float) -> Float:
     """Return the array from which `analyse_variance` obtains the ranks of the rows of `features`.
 
-    These are the ranks for many samples, and the sorted values for fewer samples. For very few
-    samples, `analyse_variance` needs no such array, and `features` are returned.
+    These are the ranks. For very few samples, `analyse_variance` needs no such array, and
+    `features` are returned.
     """
     n = features.shape[1]
     if n <= MAX_COMPARED:
         return features
     if n >= MIN_DIGIT_RANKED:
         return rank_rows(features)
-    # For fewer samples, numpy sorts several times faster than a compiled loop does, and values in
-    # single precision in half of the time. Data in single precision are converted without rounding,
-    # so the conversion can be reversed. Values that overflow are not equal afterwards.
-    with np.errstate(over="ignore", under="ignore"):
-        single = features.astype(np.float32)
-    if np.array_equal(single, features):
-        single.sort(axis=1)
-        return single.astype(np.float64)
-    return np.sort(features, axis=1)
+    # Numpy sorts integers several times faster than a compiled loop does, as it uses vector
+    # instructions.
+    keys = np.empty(features.shape, np.uint64)
+    write_sortable_keys(features, keys)
+    keys.sort(axis=1)
+    return rank_by_keys(features, keys)
 
 
 def _block_p_values(columns: Float, groups: NDArray[np.intp]) -> Float:

@@ -16,8 +16,9 @@ from mrshc.core.kernels.vectors import copy_into
 # faster than sorting.
 MAX_COMPARED = 128
 
-# From this number of samples on, ranks are computed by a sort of the digits, which is then faster
-# than a comparison sort and a binary search.
+# From this number of samples on, ranks are computed by a sort of the digits. For fewer samples, the
+# index of a sample fits into ten bits, and numpy sorts integers of leading bits and index faster.
+# It is a power of two, from which the mask of these bits is derived.
 MIN_DIGIT_RANKED = 1024
 
 
@@ -108,9 +109,8 @@ def analyse_variance(features: Float, prepared: Float, partitions: Index) -> tup
     features : array of shape (p, n)
         Data with the p features in rows; NaN for missing values.
     prepared : array of shape (p, n)
-        If n is at least `MIN_DIGIT_RANKED`, the output of `rank_rows`. For fewer samples, the same
-        data with the values of each feature in increasing order, and NaN last. The array is not
-        used if n is at most `MAX_COMPARED`.
+        The ranks of the values of each feature, as `rank_rows` returns them. The array is not used
+        if n is at most `MAX_COMPARED`.
     partitions : array of int of shape (m, n)
         The group of each sample, numbered from 0, in each of the m partitions. The function is
         fastest if successive partitions are cuts of a tree into increasing numbers of groups.
@@ -302,15 +302,87 @@ def rank_rows(features: Float) -> Float:
     """
     ranks = np.empty(features.shape)
     for j in range(features.shape[0]):
-        values, order, start = features[j], stable_order(features[j]), 0
-        while start < order.size:
-            end = start + 1
-            while end < order.size and values[order[end]] == values[order[start]]:
-                end += 1
-            for k in range(start, end):
-                ranks[j, order[k]] = 0.5 * (start + end + 1)
-            start = end
+        order = stable_order(features[j])
+        _write_midranks(features[j][order], order, ranks[j])
     return ranks
+
+
+@jit()
+def write_sortable_keys(features: Float, keys: NDArray[np.uint64]) -> None:
+    """Write integers from whose order the ranks of the values of each feature follow.
+
+    A key consists of the leading bits of a value, as an integer that increases with the value, and
+    of the index of the sample in the last bits. All keys of a feature are different, and keys of
+    missing values (NaN) are the largest.
+
+    Parameters
+    ----------
+    features : array of shape (p, n)
+        Data with the p features in rows. There are fewer than `MIN_DIGIT_RANKED` samples.
+    keys : array of shape (p, n)
+        Output. The keys, in the order of the samples.
+    """
+    sign, index_bits = np.uint64(1) << np.uint64(63), np.uint64(MIN_DIGIT_RANKED - 1)
+    ones = ~np.uint64(0)
+    for j in range(features.shape[0]):
+        values, of_feature = features[j], keys[j]
+        for i in range(values.size):
+            # Adding zero turns a negative zero, which equals zero, into zero.
+            key = np.float64(values[i] + 0.0).view(np.uint64)
+            # The bits of a positive number increase with the number, those of a negative one
+            # decrease. There are no branches, so that the compiler can vectorise the loop.
+            key ^= ones if key & sign else sign
+            key = ones if np.isnan(values[i]) else key
+            of_feature[i] = (key & ~index_bits) | np.uint64(i)
+
+
+@jit()
+def rank_by_keys(features: Float, keys: NDArray[np.uint64]) -> Float:
+    """Return the ranks of `rank_rows`, given the keys of each feature in increasing order.
+
+    The parameters are those of `write_sortable_keys`.
+    """
+    n, index_bits = features.shape[1], np.uint64(MIN_DIGIT_RANKED - 1)
+    ranks, order, ordered = np.empty(features.shape), np.empty(n, np.intp), np.empty(n)
+    for j in range(features.shape[0]):
+        values = features[j]
+        n_steps = 0
+        for k in range(n):
+            order[k] = np.intp(keys[j, k] & index_bits)
+            ordered[k] = values[order[k]]
+            n_steps += k == 0 or ordered[k - 1] < ordered[k]
+        if n_steps == n:
+            for k in range(n):
+                ranks[j, order[k]] = k + 1.0
+        else:
+            _complete_order(ordered, order)
+            _write_midranks(ordered, order, ranks[j])
+    return ranks
+
+
+@jit()
+def _complete_order(ordered: Float, order: Index) -> None:
+    """Sort values that are in the order of their leading bits, and their indices, in place."""
+    for k in range(1, ordered.size):
+        value, index, place = ordered[k], order[k], k
+        # Values that agree in the leading bits are rare and next to each other.
+        while place > 0 and ordered[place - 1] > value:
+            ordered[place], order[place] = ordered[place - 1], order[place - 1]
+            place -= 1
+        ordered[place], order[place] = value, index
+
+
+@jit()
+def _write_midranks(ordered: Float, order: Index, ranks: Float) -> None:
+    """Write the rank of each sample, given the values in increasing order and their indices."""
+    start = 0
+    while start < order.size:
+        end = start + 1
+        while end < order.size and ordered[end] == ordered[start]:
+            end += 1
+        for k in range(start, end):
+            ranks[order[k]] = 0.5 * (start + end + 1)
+        start = end
 
 
 @jit()
@@ -320,11 +392,8 @@ def _write_ranks(values: Float, prepared: Float, ranks: Float) -> None:
     Equal values receive the mean of their ranks (midranks). The ranks of missing values are not
     defined. `prepared` is a row of the array of `analyse_variance`.
     """
-    if values.size >= MIN_DIGIT_RANKED:
-        copy_into(ranks, prepared)
-        return
     if values.size > MAX_COMPARED:
-        _write_ranks_by_search(values, prepared, ranks)
+        copy_into(ranks, prepared)
         return
     for i in range(values.size):
         # Twice the number of smaller values, plus the number of equal values.
@@ -332,25 +401,3 @@ def _write_ranks(values: Float, prepared: Float, ranks: Float) -> None:
         for k in range(values.size):
             doubled += int(values[k] < values[i]) + int(values[k] <= values[i])
         ranks[i] = 0.5 * (doubled + 1)
-
-
-@jit()
-def _write_ranks_by_search(values: Float, sorted_values: Float, ranks: Float) -> None:
-    """Write the ranks of the values of a feature; see `_write_ranks`."""
-    # Unsigned integers as indices need no test whether they are negative.
-    n, one = np.uint64(values.size), np.uint64(1)
-    n_smaller, length = np.zeros(values.size, np.uint64), values.size
-    # Binary search for all values at the same time. The steps of one value depend on each other,
-    # but those of different values do not, so the processor can carry them out in parallel.
-    while length > 1:
-        half = np.uint64(length // 2)
-        for i in range(values.size):
-            is_smaller = sorted_values[n_smaller[i] + half - one] < values[i]
-            n_smaller[i] += half * np.uint64(is_smaller)
-        length -= length // 2
-    for i in range(values.size):
-        start = n_smaller[i] + np.uint64(sorted_values[n_smaller[i]] < values[i])
-        end = start
-        while end < n and sorted_values[end] == values[i]:
-            end += one
-        ranks[i] = 0.5 * (start + end + one)
