@@ -7,7 +7,7 @@ from mrshc.core.inference.association import (
     cauchy_combination,
     column_tests,
     combined_tests,
-    prepare_ranks,
+    rank_features,
     rank_p_values,
 )
 from mrshc.core.inference.device_association import DeviceRanks
@@ -318,7 +318,7 @@ def make_unusual_values(kind, size):
 def test_ranks_are_midranks(n, kind, share_missing):
     features = make_unusual_values(kind, (3, n))
     features[np.random.default_rng(0).random(features.shape) < share_missing] = np.nan
-    ranks = prepare_ranks(features)
+    ranks = rank_features(features)
     expected = stats.rankdata(features, axis=1, nan_policy="omit")
     observed = ~np.isnan(features)
     np.testing.assert_array_equal(ranks[observed], expected[observed])

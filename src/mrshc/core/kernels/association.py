@@ -10,7 +10,6 @@ from mrshc.core.kernels.jit import jit
 from mrshc.core.kernels.p_values import write_f_tail_probabilities
 from mrshc.core.kernels.partitions import count_groups
 from mrshc.core.kernels.sorting import stable_order
-from mrshc.core.kernels.vectors import copy_into
 
 # Up to this number of samples, ranks are computed by comparing all pairs of samples, which is then
 # faster than sorting.
@@ -101,16 +100,15 @@ def write_explained_rank_variance(
 
 
 @jit()
-def analyse_variance(features: Float, prepared: Float, partitions: Index) -> tuple[Float, Float]:
+def analyse_variance(features: Float, ranks: Float, partitions: Index) -> tuple[Float, Float]:
     """Return an analysis of variance of each feature, on ranks and on values.
 
     Parameters
     ----------
     features : array of shape (p, n)
         Data with the p features in rows; NaN for missing values.
-    prepared : array of shape (p, n)
-        The ranks of the values of each feature, as `rank_rows` returns them. The array is not used
-        if n is at most `MAX_COMPARED`.
+    ranks : array of shape (p, n)
+        The ranks of the values of each feature, as `rank_rows` returns them.
     partitions : array of int of shape (m, n)
         The group of each sample, numbered from 0, in each of the m partitions. The function is
         fastest if successive partitions are cuts of a tree into increasing numbers of groups.
@@ -131,7 +129,7 @@ def analyse_variance(features: Float, prepared: Float, partitions: Index) -> tup
         first_groups[k + 1] = first_groups[k] + count_groups(partitions[k])
     fractions, freedom = np.empty((p, m)), np.empty((p, m, 2), np.intp)
     p_values, between = np.empty((p, m)), np.empty((p, m))
-    write_association(features, prepared, groups, first_groups, fractions, freedom, between)
+    write_association(features, ranks, groups, first_groups, fractions, freedom, between)
     write_f_tail_probabilities(fractions, freedom, p_values)
     return p_values, between
 
@@ -139,7 +137,7 @@ def analyse_variance(features: Float, prepared: Float, partitions: Index) -> tup
 @jit()
 def write_association(
     features: Float,
-    prepared: Float,
+    ranks: Float,
     groups: NDArray[np.intp],
     first_groups: NDArray[np.intp],
     fractions: Float,
@@ -155,7 +153,7 @@ def write_association(
 
     Parameters
     ----------
-    features, prepared : arrays of shape (p, n)
+    features, ranks : arrays of shape (p, n)
         Data as in `analyse_variance`.
     groups : array of shape (n, m)
         The group of each sample in each of the m partitions. The groups of all partitions together
@@ -178,10 +176,9 @@ def write_association(
     is_union, containing = _find_unions(groups, first_groups)
     summed_groups = _groups_without_unions(groups, is_union)
     rank_sums, value_sums, counts = np.empty(n_groups), np.empty(n_groups), np.empty(n_groups)
-    ranks, n_counted = np.empty(n), -1
+    n_counted = -1
     for j in range(p):
-        values = features[j]
-        _write_ranks(values, prepared[j], ranks)
+        values, of_feature = features[j], ranks[j]
         n_observed, mean = _count_and_mean(values)
         # Sums of deviations from the mean are exact for ranks. For values, a large mean would
         # otherwise cancel the digits of the differences.
@@ -190,7 +187,7 @@ def write_association(
         value_sums[:] = 0.0
         for i in range(n):
             if not np.isnan(values[i]):
-                rank, value = ranks[i] - mean_rank, values[i] - mean
+                rank, value = of_feature[i] - mean_rank, values[i] - mean
                 for group in summed_groups[i]:
                     rank_sums[group] += rank
                     value_sums[group] += value
@@ -386,18 +383,19 @@ def _write_midranks(ordered: Float, order: Index, ranks: Float) -> None:
 
 
 @jit()
-def _write_ranks(values: Float, prepared: Float, ranks: Float) -> None:
-    """Write the ranks 1, 2, ... of the values of a feature that are not missing (NaN).
+def rank_by_comparison(features: Float) -> Float:
+    """Return the ranks of `rank_rows` by comparing all pairs of samples.
 
-    Equal values receive the mean of their ranks (midranks). The ranks of missing values are not
-    defined. `prepared` is a row of the array of `analyse_variance`.
+    This takes less time than sorting if there are at most `MAX_COMPARED` samples.
     """
-    if values.size > MAX_COMPARED:
-        copy_into(ranks, prepared)
-        return
-    for i in range(values.size):
-        # Twice the number of smaller values, plus the number of equal values.
-        doubled = 0
-        for k in range(values.size):
-            doubled += int(values[k] < values[i]) + int(values[k] <= values[i])
-        ranks[i] = 0.5 * (doubled + 1)
+    p, n = features.shape
+    ranks = np.empty((p, n))
+    for j in range(p):
+        values = features[j]
+        for i in range(n):
+            # Twice the number of smaller values, plus the number of equal values.
+            doubled = 0
+            for k in range(n):
+                doubled += int(values[k] < values[i]) + int(values[k] <= values[i])
+            ranks[j, i] = 0.5 * (doubled + 1)
+    return ranks
