@@ -123,8 +123,9 @@ def combined_tests(
     n_jobs : int or None, default=None
         Number of threads that test data in memory. The result does not depend on it.
     """
-    p = matrix.shape[1]
-    p_values, strengths = np.empty((p, len(partitions))), np.empty((p, len(partitions)))
+    # The values of each tree are next to each other, so that they need not be copied later.
+    shape = len(partitions), matrix.shape[1]
+    p_values, strengths = np.empty(shape).T, np.empty(shape).T
     bounds = PValueBounds(partitions, alpha=alpha) if alpha < 1.0 else None
     compute = partial(_combined_column_tests, partitions=partitions, bounds=bounds)
     on_device = DeviceTests(partitions, ranks)

@@ -404,9 +404,7 @@ def association_scores(
     )
     scores = []
     for i, (present, (_, members)) in enumerate(zip(sets, scored, strict=True)):
-        of_set = FeatureScores(
-            p_values=tests.p_values[:, i].copy(), strengths=tests.strengths[:, i].copy()
-        )
+        of_set = FeatureScores(p_values=tests.p_values[:, i], strengths=tests.strengths[:, i])
         of_set.p_values[present], of_set.strengths[present] = members.p_values, members.strengths
         scores.append(of_set)
     return scores

@@ -47,7 +47,7 @@ NEAR_VIOLATION = 0.97
 # of its group, after the vectors have been divided by their thresholds and multiplied by the
 # typical norm of a column. A larger radius gives fewer groups but looser bounds. The value was
 # chosen on one simulated data set. It affects the computation time, but not the result.
-_GROUP_RADIUS = 0.15
+_GROUP_RADIUS = 0.2
 
 # The bounds are computed in a subspace that contains the leading principal axes of the centres of
 # the groups. The number of axes is the smallest for which the median distance of the centres from
