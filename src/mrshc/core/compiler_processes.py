@@ -71,7 +71,7 @@ def _compile_association() -> None:
     """Compile the functions that build trees and test features for association with clusters."""
     from mrshc.core.kernels.agglomerated_dispersions import dispersion
     from mrshc.core.kernels.agglomeration import linkage_matrix
-    from mrshc.core.kernels.association import analyse_variance
+    from mrshc.core.kernels.association import analyse_variance, rank_by_comparison
     from mrshc.core.kernels.fold_distances import distances_without
     from mrshc.core.kernels.leaf_positions import first_leaf_positions
     from mrshc.core.kernels.linkage_codes import LinkageMethod
@@ -86,7 +86,7 @@ def _compile_association() -> None:
     tree = linkage_matrix(distances, LinkageMethod.ward.value)
     children = tree[:, :2].astype(np.intp)
     partitions = cut_into_clusters(children, np.array([2, 3]))
-    p_values, _ = analyse_variance(features, features, partitions)
+    p_values, _ = analyse_variance(features, rank_by_comparison(features), partitions)
     write_cauchy_combinations(p_values, np.empty(len(p_values)))
     distances_without(distances, features, True)
     dispersion(distances, partitions[0], 1)

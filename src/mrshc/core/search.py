@@ -25,6 +25,7 @@ from mrshc.core.data.centred_matrix import CentredMatrix
 from mrshc.core.inference.refinement import (
     RefinementResult,
     RefinementSettings,
+    complete_p_values,
     refine_feature_set,
     refine_feature_sets,
 )
@@ -242,7 +243,7 @@ def _split_into_given_number(result: SearchResult, n_clusters: int) -> SearchRes
     n_supported = result.n_leaves
     # A refinement of the chosen set that reached a decision replaces the decision of the selection
     # rule. A rule that refines all candidates has already taken the refinement into account.
-    later = None if result.refined is result.chosen.refined else result.refined
+    later = result.refined if result.chosen.refined is None else None
     if later is None or later.supported is None:
         n_supported = result.chosen.n_supported or n_supported
     return replace(
@@ -292,11 +293,16 @@ def _run_search(
         matrix, plan, sets=sets, refined=refined, evaluator=evaluator
     )
     chosen = next(c for c in candidates if c.chosen)
+    chosen_refinement = chosen.refined
+    if chosen_refinement is not None:
+        chosen_refinement = complete_p_values(
+            matrix, chosen_refinement, plan.refinement, n_jobs=n_jobs
+        )
     result = SearchResult(
         candidates=tuple(candidates),
         n_clusters=n_clusters,
         components=tuple(path.components(chosen.features.l1_bound, chosen.features.rank)),
-        refined=chosen.refined,
+        refined=chosen_refinement,
         features=chosen.features.indices,
         pruned=chosen.pruned,
         n_leaves=chosen.n_leaves,

@@ -7,11 +7,11 @@ from mrshc.core.inference.association import (
     cauchy_combination,
     column_tests,
     combined_tests,
-    prepare_ranks,
+    rank_features,
     rank_p_values,
 )
 from mrshc.core.inference.device_association import DeviceRanks
-from mrshc.core.kernels.association import MAX_COMPARED
+from mrshc.core.kernels.association import MAX_COMPARED, MIN_DIGIT_RANKED
 from storage_backends import matrix_at, tables
 
 
@@ -294,11 +294,31 @@ def test_small_q_values_need_only_the_small_p_values(share):
     np.testing.assert_array_equal(q_values[exact], all_q_values[is_small][exact])
 
 
-@pytest.mark.parametrize("kind", ["single", "double", "missing", "overflow"])
-def test_rows_are_sorted_without_rounding(kind):
+def make_unusual_values(kind, size):
+    """Return values whose order is difficult to find from their leading bits."""
     rng = np.random.default_rng(9)
-    features = rng.normal(size=(3, MAX_COMPARED + 1))
-    if kind == "single":
-        features = features.astype(np.float32).astype(np.float64)
-    features[1, 4] = {"missing": np.nan, "overflow": 1e300}.get(kind, 0.0)
-    np.testing.assert_array_equal(prepare_ranks(features), np.sort(features, axis=1))
+    normal = rng.normal(size=size)
+    return {
+        "single": normal.astype(np.float32).astype(np.float64),
+        "double": normal,
+        "ties": rng.integers(-2, 3, size=size).astype(np.float64),
+        "zeros": np.where(rng.random(size) < 0.5, -0.0, 0.0),
+        "last bits": 1.0 + rng.integers(2000, size=size) * np.finfo(np.float64).eps,
+        "negative": -1.0 - rng.integers(2000, size=size) * np.finfo(np.float64).eps,
+        "tiny": rng.integers(-9, 9, size=size) * np.finfo(np.float64).smallest_subnormal,
+        "large": normal * 1e300,
+    }[kind]
+
+
+@pytest.mark.parametrize("n", [MAX_COMPARED + 1, MIN_DIGIT_RANKED - 1, MIN_DIGIT_RANKED])
+@pytest.mark.parametrize(
+    "kind", ["single", "double", "ties", "zeros", "last bits", "negative", "tiny", "large"]
+)
+@pytest.mark.parametrize("share_missing", [0.0, 0.1])
+def test_ranks_are_midranks(n, kind, share_missing):
+    features = make_unusual_values(kind, (3, n))
+    features[np.random.default_rng(0).random(features.shape) < share_missing] = np.nan
+    ranks = rank_features(features)
+    expected = stats.rankdata(features, axis=1, nan_policy="omit")
+    observed = ~np.isnan(features)
+    np.testing.assert_array_equal(ranks[observed], expected[observed])

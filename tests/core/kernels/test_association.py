@@ -26,7 +26,7 @@ def association(features, partitions):
     first_groups = np.concatenate([[0], np.cumsum(partitions.max(axis=1) + 1)])
     groups = np.ascontiguousarray((partitions + first_groups[:-1, None]).T)
     write_association(
-        features, np.sort(features), groups, first_groups, fractions, freedom, between
+        features, rank_rows(features), groups, first_groups, fractions, freedom, between
     )
     return fractions, freedom, between
 

@@ -113,6 +113,7 @@ def refinement(*, supported=True, n_associated=7, strength=12.5):
         strength=strength if has_features else 0.0,
         p_values=np.ones(20),
         n_rounds=2,
+        tested=np.arange(3),
     )
 
 

@@ -271,6 +271,9 @@ def _map_selected_columns(
     # The block is processed in small parts, since `function` creates temporary arrays in double
     # precision.
     for part in column_blocks(block.shape[0], columns.size):
-        chosen = columns[part]
-        results.append((chosen.size, function(values[:, chosen].astype(np.float64))))
+        # A slice is not copied before the conversion.
+        chosen = part if columns.size == block.shape[1] else columns[part]
+        # Most functions need the values of each feature next to each other.
+        features = values[:, chosen].T.astype(np.float64, order="C")
+        results.append((len(features), function(features.T)))
     return results

@@ -17,12 +17,16 @@ from numpy.typing import NDArray
 from mrshc.core.array_types import Float, Index, Labels
 from mrshc.core.data.centred_matrix import CentredMatrix
 from mrshc.core.inference.device_association import DeviceRanks, DeviceTests
+from mrshc.core.inference.p_value_bounds import PValueBounds
 from mrshc.core.kernels.association import (
     MAX_COMPARED,
     MIN_DIGIT_RANKED,
     analyse_variance,
+    rank_by_comparison,
+    rank_by_keys,
     rank_rows,
     write_explained_rank_variance,
+    write_sortable_keys,
 )
 from mrshc.core.kernels.p_values import write_cauchy_combinations, write_f_tail_probabilities
 
@@ -81,9 +85,10 @@ class CombinedTests:
     Attributes
     ----------
     p_values : ndarray of shape (p, n_trees)
-        P-values of the rank tests, combined over the cuts (:func:`cauchy_combination`).
+        P-values of the rank tests, combined over the cuts (:func:`cauchy_combination`). NaN for
+        p-values that were not computed since they are above a limit.
     strengths : ndarray of shape (p, n_trees)
-        Sums of squares between clusters, mean over the cuts.
+        Sums of squares between clusters, mean over the cuts. Zero if the p-value was not computed.
     """
 
     p_values: Float
@@ -95,6 +100,7 @@ def combined_tests(
     partitions: NDArray[np.intp],
     ranks: DeviceRanks,
     *,
+    alpha: float = 1.0,
     n_jobs: int | None = None,
 ) -> CombinedTests:
     """Return tests of the association between all features and the cuts of several trees.
@@ -107,31 +113,63 @@ def combined_tests(
     matrix : CentredMatrix
         The data, with n samples and p features.
     partitions : ndarray of int of shape (n_trees, n_cuts, n)
-        Cluster labels of the samples, for each cut of each tree.
+        Cluster labels of the samples, for each cut of each tree, in increasing order of the number
+        of clusters.
     ranks : DeviceRanks
         Ranks of data on a device, which are computed in the first call.
+    alpha : float, default=1.0
+        Limit above which p-values need not be computed, except those that equal 1. With 1, all
+        p-values are computed.
     n_jobs : int or None, default=None
         Number of threads that test data in memory. The result does not depend on it.
     """
-    # The columns are contiguous, since those of different trees are used one after another.
-    p_values, strengths = (np.empty((len(partitions), matrix.shape[1])).T for _ in range(2))
-    compute = partial(_combined_column_tests, partitions=partitions)
+    # The values of each tree are next to each other, so that they need not be copied later.
+    shape = len(partitions), matrix.shape[1]
+    p_values, strengths = np.empty(shape).T, np.empty(shape).T
+    bounds = PValueBounds(partitions, alpha=alpha) if alpha < 1.0 else None
+    compute = partial(_combined_column_tests, partitions=partitions, bounds=bounds)
     on_device = DeviceTests(partitions, ranks)
     for positions, of_block in matrix.map_all_columns(compute, on_device, n_jobs=n_jobs):
         p_values[positions], strengths[positions] = of_block
     return CombinedTests(p_values=p_values, strengths=strengths)
 
 
-def _combined_column_tests(columns: Float, partitions: NDArray[np.intp]) -> tuple[Float, Float]:
+def _combined_column_tests(
+    columns: Float, partitions: NDArray[np.intp], bounds: PValueBounds | None
+) -> tuple[Float, Float]:
     """Return combined p-values and strengths of m columns, each of shape (m, n_trees).
 
-    The parameters are those of `column_tests` and of `combined_tests`.
+    The parameters are those of `column_tests` and of `combined_tests`. `bounds` excludes tests
+    whose p-values need not be computed; None if all are needed.
+    """
+    features = np.ascontiguousarray(columns.T)
+    ranks = rank_features(features)
+    if bounds is None:
+        return _combine_cuts(features, ranks, partitions)
+    is_needed = bounds.may_be_small(ranks)
+    # The bounds are for features without missing values.
+    is_needed |= np.isnan(features.sum(axis=1))[:, None]
+    p_values, strengths = np.full(is_needed.shape, np.nan), np.zeros(is_needed.shape)
+    for tree in range(len(partitions)):
+        rows = np.flatnonzero(is_needed[:, tree])
+        tested, of_tree = features[rows], slice(tree, tree + 1)
+        p_values[rows, of_tree], strengths[rows, of_tree] = _combine_cuts(
+            tested, ranks[rows], partitions[of_tree]
+        )
+    return p_values, strengths
+
+
+def _combine_cuts(
+    features: Float, ranks: Float, partitions: NDArray[np.intp]
+) -> tuple[Float, Float]:
+    """Return combined p-values and strengths of the rows of `features`, of shape (m, n_trees).
+
+    `ranks` is the output of `rank_features`.
     """
     n_trees, n_cuts, n = partitions.shape
-    tests = column_tests(columns, partitions.reshape(-1, n))
-    combined = cauchy_combination(tests.p_values.reshape(-1, n_cuts))
-    strengths = tests.between.reshape(-1, n_trees, n_cuts).mean(axis=2)
-    return combined.reshape(-1, n_trees), strengths
+    p_values, between = analyse_variance(features, ranks, partitions.reshape(-1, n))
+    combined = cauchy_combination(p_values.reshape(-1, n_cuts)).reshape(-1, n_trees)
+    return combined, between.reshape(-1, n_trees, n_cuts).mean(axis=2)
 
 
 def column_tests(columns: Float, partitions: NDArray[np.intp]) -> AssociationTests:
@@ -145,30 +183,26 @@ def column_tests(columns: Float, partitions: NDArray[np.intp]) -> AssociationTes
         Cluster labels of the n samples, one row for each partition.
     """
     features = np.ascontiguousarray(columns.T)
-    p_values, between = analyse_variance(features, prepare_ranks(features), partitions)
+    p_values, between = analyse_variance(features, rank_features(features), partitions)
     return AssociationTests(p_values=p_values, between=between)
 
 
-def prepare_ranks(features: Float) -> Float:
-    """Return the array from which `analyse_variance` obtains the ranks of the rows of `features`.
+def rank_features(features: Float) -> Float:
+    """Return the midranks of the n samples in each row of `features`, of shape (m, n).
 
-    These are the ranks for many samples, and the sorted values for fewer samples. For very few
-    samples, `analyse_variance` needs no such array, and `features` are returned.
+    The ranks of missing values (NaN) are not defined.
     """
     n = features.shape[1]
     if n <= MAX_COMPARED:
-        return features
+        return rank_by_comparison(features)
     if n >= MIN_DIGIT_RANKED:
         return rank_rows(features)
-    # For fewer samples, numpy sorts several times faster than a compiled loop does, and values in
-    # single precision in half of the time. Data in single precision are converted without rounding,
-    # so the conversion can be reversed. Values that overflow are not equal afterwards.
-    with np.errstate(over="ignore", under="ignore"):
-        single = features.astype(np.float32)
-    if np.array_equal(single, features):
-        single.sort(axis=1)
-        return single.astype(np.float64)
-    return np.sort(features, axis=1)
+    # Numpy sorts integers several times faster than a compiled loop does, as it uses vector
+    # instructions.
+    keys = np.empty(features.shape, np.uint64)
+    write_sortable_keys(features, keys)
+    keys.sort(axis=1)
+    return rank_by_keys(features, keys)
 
 
 def _block_p_values(columns: Float, groups: NDArray[np.intp]) -> Float:

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import Any, cast
@@ -27,7 +28,7 @@ from mrshc.core.inference.association import (
     cauchy_combination,
     column_tests,
     combined_tests,
-    prepare_ranks,
+    rank_features,
 )
 from mrshc.core.inference.device_association import DeviceRanks
 from mrshc.core.kernels.agglomeration import linkage_matrix
@@ -66,6 +67,14 @@ _MAX_ROUNDS = 6
 # Rounds end when at least this share of the features of the larger of the old and the new feature
 # set is in both sets, since the few other features have little effect on the tree.
 _SETTLED_SHARE = 0.95
+
+# If more sets are tested in one pass, only the p-values that decide whether a feature is associated
+# are computed. Other p-values are needed only for the set that is used in the end, which is rarely
+# one of so many sets, so that their computation in a later pass is rarely necessary.
+_MAX_SETS_WITH_ALL_P_VALUES = 3
+
+# With fewer features, all p-values are computed, since bounds do not save time.
+_MIN_BOUNDED_FEATURES = 10_000
 
 
 # From this number of samples on, each tree of a round is a task of its own, and below it each set.
@@ -125,9 +134,13 @@ class RefinementResult:
         Sum, over the associated features, of the sum of squares between clusters; zero unless
         `supported` is True.
     p_values : ndarray of shape (p,)
-        P-values of all p features in the last round; 1 if a feature could not be tested.
+        P-values of all p features in the last round; 1 if a feature could not be tested. In the
+        results of `refine_feature_sets`, a p-value above the limit of q-values may be NaN, which
+        means that it has not been computed (`complete_p_values`).
     n_rounds : int
         Number of rounds that were carried out.
+    tested : ndarray of int
+        Indices of the features of the set that was tested in the last round.
     """
 
     supported: bool | None
@@ -136,10 +149,14 @@ class RefinementResult:
     strength: float
     p_values: Float
     n_rounds: int
+    tested: Index
 
     @property
     def q_values(self) -> Float:
-        """Q-values of all p features in the last round; 1 if a feature could not be tested."""
+        """Q-values of all p features in the last round; 1 if a feature could not be tested.
+
+        All p-values must have been computed.
+        """
         q_values, is_tested = np.ones(self.p_values.size), self.p_values < 1.0
         q_values[is_tested] = benjamini_hochberg(self.p_values[is_tested])
         return q_values
@@ -152,7 +169,8 @@ class FeatureScores:
     Attributes
     ----------
     p_values : ndarray of shape (p,)
-        P-value of each feature, combined over the cuts of a tree.
+        P-value of each feature, combined over the cuts of a tree; NaN if it was not computed since
+        it is above a limit.
     strengths : ndarray of shape (p,)
         Sum of squares between clusters of each feature, in the squared unit of the feature; mean
         over the cuts of a tree.
@@ -165,8 +183,27 @@ class FeatureScores:
 def refine_feature_set(
     matrix: CentredMatrix, start: Index, settings: RefinementSettings
 ) -> RefinementResult:
-    """Refine one feature set; see `refine_feature_sets`."""
-    return refine_feature_sets(matrix, [start], settings)[0]
+    """Refine one feature set and compute all p-values; see `refine_feature_sets`."""
+    refined = refine_feature_sets(matrix, [start], settings)[0]
+    return complete_p_values(matrix, refined, settings)
+
+
+def complete_p_values(
+    matrix: CentredMatrix,
+    refined: RefinementResult,
+    settings: RefinementSettings,
+    *,
+    n_jobs: int | None = None,
+) -> RefinementResult:
+    """Return the result of a refinement with the p-values of all features.
+
+    If some p-values of the last round have not been computed, all are computed in one pass over the
+    data. The parameters are those of `refine_feature_sets`.
+    """
+    if not np.isnan(refined.p_values).any():
+        return refined
+    [scores] = association_scores(matrix, [refined.tested], settings, n_jobs=n_jobs)
+    return replace(refined, p_values=scores.p_values)
 
 
 def refine_feature_sets(
@@ -207,15 +244,23 @@ def refine_feature_sets(
     Returns
     -------
     list of RefinementResult
-        For each start set, the new feature set, the associated features, and their q-values.
+        For each start set, the new feature set, the associated features, and the p-values.
     """
-    n_samples = matrix.shape[0]
+    n_samples, n_features = matrix.shape
     refinements = [_Refinement(start, settings, n_samples=n_samples) for start in starts]
     ranks = DeviceRanks()
     while active := [refinement for refinement in refinements if refinement.result is None]:
         # Different starts often lead to the same set, which is tested only once.
         sets = {refinement.present.tobytes(): refinement.present for refinement in active}
-        tested = association_scores(matrix, [*sets.values()], settings, ranks=ranks, n_jobs=n_jobs)
+        are_few = len(sets) <= _MAX_SETS_WITH_ALL_P_VALUES or n_features < _MIN_BOUNDED_FEATURES
+        tested = association_scores(
+            matrix,
+            [*sets.values()],
+            settings,
+            has_all_p_values=are_few,
+            ranks=ranks,
+            n_jobs=n_jobs,
+        )
         scores = dict(zip(sets, tested, strict=True))
         rounds = [{"refinement": r, "scores": scores[r.present.tobytes()]} for r in active]
         deque(run_in_parallel(_advance, rounds, n_jobs=n_jobs, share_memory=True), maxlen=0)
@@ -249,6 +294,7 @@ class _Refinement:
 
     def __init__(self, start: Index, settings: RefinementSettings, *, n_samples: int) -> None:
         self.present: Index = np.sort(start)
+        self._tested = self.present
         self.associated: Index = np.empty(0, np.intp)
         self.result: RefinementResult | None = None
         self.strength = 0.0
@@ -263,7 +309,7 @@ class _Refinement:
         """Replace the current set by the associated features, given the scores for this set."""
         settings = self._settings
         self._n_rounds += 1
-        self._p_values = scores.p_values
+        self._tested, self._p_values = self.present, scores.p_values
         self.associated = _associated_features(scores.p_values, settings.alpha)
         if self.associated.size < settings.min_features:
             self.end()
@@ -296,14 +342,18 @@ class _Refinement:
             strength=self.strength if has_enough else 0.0,
             p_values=self._p_values,
             n_rounds=self._n_rounds,
+            tested=self._tested,
         )
 
 
 def _associated_features(p_values: Float, alpha: float) -> Index:
-    """Return the indices of the features whose q-value is at most alpha, in increasing order."""
+    """Return the indices of the features whose q-value is at most alpha, in increasing order.
+
+    P-values above alpha may be NaN.
+    """
     # A combined p-value of 1 means that no test was possible, as for a constant feature. Such a
     # feature is not one of the tested hypotheses.
-    n_tested = int(np.count_nonzero(p_values < 1.0))
+    n_tested = int(np.count_nonzero(p_values != 1.0))
     # A q-value is at least as large as its p-value. Features with larger p-values therefore cannot
     # be associated, and are not sorted.
     candidates = np.flatnonzero((p_values <= alpha) & (p_values < 1.0))
@@ -317,6 +367,7 @@ def association_scores(
     sets: Sequence[Index],
     settings: RefinementSettings,
     *,
+    has_all_p_values: bool = True,
     ranks: DeviceRanks | None = None,
     n_jobs: int | None = None,
 ) -> list[FeatureScores]:
@@ -330,6 +381,8 @@ def association_scores(
         Indices of the features of each set, in increasing order.
     settings : RefinementSettings
         Settings of the trees.
+    has_all_p_values : bool, default=True
+        Whether p-values above the limit of `settings` are computed, too.
     ranks : DeviceRanks or None, default=None
         Ranks of data on a device, which later calls use again.
     n_jobs : int or None, default=None
@@ -344,30 +397,45 @@ def association_scores(
     if n <= _N_CLUSTERS[0]:  # each sample would be a cluster, so no test is possible
         return [FeatureScores(p_values=np.ones(p), strengths=np.zeros(p)) for _ in sets]
     ranks = DeviceRanks() if ranks is None else ranks
-    with ThreadPoolExecutor(1) as pool:
-        # The device computes ranks while trees are built in main memory.
-        ranking = pool.submit(_prepare_ranks, matrix, ranks)
+    with _ranks_in_background(matrix, ranks):
         scored = _score_sets(matrix, sets, settings, n_jobs=n_jobs)
-        ranking.result()
     # All sets are tested in one pass. The tests of the features of a set are replaced by those with
     # trees that were built without them.
     partitions = np.stack([cuts for cuts, _ in scored])
-    tests = combined_tests(matrix, partitions, ranks, n_jobs=n_jobs)
+    tests = combined_tests(
+        matrix,
+        partitions,
+        ranks,
+        alpha=1.0 if has_all_p_values else settings.alpha,
+        n_jobs=n_jobs,
+    )
     scores = []
     for i, (present, (_, members)) in enumerate(zip(sets, scored, strict=True)):
-        of_set = FeatureScores(
-            p_values=tests.p_values[:, i].copy(), strengths=tests.strengths[:, i].copy()
-        )
+        of_set = FeatureScores(p_values=tests.p_values[:, i], strengths=tests.strengths[:, i])
         of_set.p_values[present], of_set.strengths[present] = members.p_values, members.strengths
         scores.append(of_set)
     return scores
 
 
-def _prepare_ranks(matrix: CentredMatrix, ranks: DeviceRanks) -> None:
-    """Compute the ranks of data on a device, unless they are stored or values are missing."""
-    if matrix.is_complete_on_device and not ranks.is_complete:
-        deque(matrix.map_all_columns(_ignore_columns, ranks, n_jobs=1), maxlen=0)
-        ranks.is_complete = True
+@contextmanager
+def _ranks_in_background(matrix: CentredMatrix, ranks: DeviceRanks) -> Iterator[None]:
+    """Context in which a device computes ranks while trees are built in main memory.
+
+    There is nothing to compute unless the data are on a device and complete.
+    """
+    if not matrix.is_complete_on_device or ranks.is_complete:
+        yield
+        return
+    with ThreadPoolExecutor(1) as pool:
+        ranking = pool.submit(_compute_ranks, matrix, ranks)
+        yield
+        ranking.result()
+    ranks.is_complete = True
+
+
+def _compute_ranks(matrix: CentredMatrix, ranks: DeviceRanks) -> None:
+    """Pass over the data on a device, so that their ranks are stored."""
+    deque(matrix.map_all_columns(_ignore_columns, ranks, n_jobs=1), maxlen=0)
 
 
 def _ignore_columns(_: Float) -> None:
@@ -477,7 +545,7 @@ class _FoldedSet:
         self._p_values, self._between = np.ones((q, n_cuts)), np.zeros((q, n_cuts))
         if self._can_subtract and self.n_folds:
             self._features = np.ascontiguousarray(X.T[self._order])
-            self._ranks = prepare_ranks(self._features)
+            self._ranks = rank_features(self._features)
 
     def cut_tree(self) -> NDArray[np.intp]:
         """Return the cuts of the tree that is built from all features of the set."""
@@ -562,7 +630,7 @@ def _score_set_in_parts(
             write_distances_without(distances, tested, is_squared, take_roots, working)
             children = large_linkage_matrix(working, linkage)[:, :2].astype(np.intp)
         partitions = cut_into_clusters(children, cluster_counts)
-        return partitions, *analyse_variance(tested, prepare_ranks(tested), partitions)
+        return partitions, *analyse_variance(tested, rank_features(tested), partitions)
 
     # The tree of the whole set is the tree without an empty fold.
     whole, *of_folds = run_parts(

@@ -10,15 +10,19 @@ from mrshc.core.kernels.jit import jit
 from mrshc.core.kernels.p_values import write_f_tail_probabilities
 from mrshc.core.kernels.partitions import count_groups
 from mrshc.core.kernels.sorting import stable_order
-from mrshc.core.kernels.vectors import copy_into
 
 # Up to this number of samples, ranks are computed by comparing all pairs of samples, which is then
 # faster than sorting.
 MAX_COMPARED = 128
 
-# From this number of samples on, ranks are computed by a sort of the digits, which is then faster
-# than a comparison sort and a binary search.
+# From this number of samples on, ranks are computed by a sort of the digits. For fewer samples, the
+# index of a sample fits into ten bits, and numpy sorts integers of leading bits and index faster.
+# It is a power of two, from which the mask of these bits is derived.
 MIN_DIGIT_RANKED = 1024
+
+# Number of features that are analysed together, so that the compiler can use vector instructions.
+# The number affects only the time.
+_STRIP = 32
 
 
 @jit()
@@ -100,17 +104,15 @@ def write_explained_rank_variance(
 
 
 @jit()
-def analyse_variance(features: Float, prepared: Float, partitions: Index) -> tuple[Float, Float]:
+def analyse_variance(features: Float, ranks: Float, partitions: Index) -> tuple[Float, Float]:
     """Return an analysis of variance of each feature, on ranks and on values.
 
     Parameters
     ----------
     features : array of shape (p, n)
         Data with the p features in rows; NaN for missing values.
-    prepared : array of shape (p, n)
-        If n is at least `MIN_DIGIT_RANKED`, the output of `rank_rows`. For fewer samples, the same
-        data with the values of each feature in increasing order, and NaN last. The array is not
-        used if n is at most `MAX_COMPARED`.
+    ranks : array of shape (p, n)
+        The ranks of the values of each feature, as `rank_rows` returns them.
     partitions : array of int of shape (m, n)
         The group of each sample, numbered from 0, in each of the m partitions. The function is
         fastest if successive partitions are cuts of a tree into increasing numbers of groups.
@@ -131,7 +133,7 @@ def analyse_variance(features: Float, prepared: Float, partitions: Index) -> tup
         first_groups[k + 1] = first_groups[k] + count_groups(partitions[k])
     fractions, freedom = np.empty((p, m)), np.empty((p, m, 2), np.intp)
     p_values, between = np.empty((p, m)), np.empty((p, m))
-    write_association(features, prepared, groups, first_groups, fractions, freedom, between)
+    write_association(features, ranks, groups, first_groups, fractions, freedom, between)
     write_f_tail_probabilities(fractions, freedom, p_values)
     return p_values, between
 
@@ -139,7 +141,7 @@ def analyse_variance(features: Float, prepared: Float, partitions: Index) -> tup
 @jit()
 def write_association(
     features: Float,
-    prepared: Float,
+    ranks: Float,
     groups: NDArray[np.intp],
     first_groups: NDArray[np.intp],
     fractions: Float,
@@ -155,7 +157,7 @@ def write_association(
 
     Parameters
     ----------
-    features, prepared : arrays of shape (p, n)
+    features, ranks : arrays of shape (p, n)
         Data as in `analyse_variance`.
     groups : array of shape (n, m)
         The group of each sample in each of the m partitions. The groups of all partitions together
@@ -177,66 +179,166 @@ def write_association(
     n_groups = first_groups[-1]
     is_union, containing = _find_unions(groups, first_groups)
     summed_groups = _groups_without_unions(groups, is_union)
-    rank_sums, value_sums, counts = np.empty(n_groups), np.empty(n_groups), np.empty(n_groups)
-    ranks, n_counted = np.empty(n), -1
-    for j in range(p):
-        values = features[j]
-        _write_ranks(values, prepared[j], ranks)
-        n_observed, mean = _count_and_mean(values)
-        # Sums of deviations from the mean are exact for ranks. For values, a large mean would
-        # otherwise cancel the digits of the differences.
-        mean_rank = 0.5 * (n_observed + 1)
-        rank_sums[:] = 0.0
-        value_sums[:] = 0.0
-        for i in range(n):
-            if not np.isnan(values[i]):
-                rank, value = ranks[i] - mean_rank, values[i] - mean
-                for group in summed_groups[i]:
-                    rank_sums[group] += rank
-                    value_sums[group] += value
-        # The groups of later partitions are added first, so the sums that are added are complete.
-        for part in range(n_groups - 1, -1, -1):
-            union = containing[part]
-            if union >= 0:
-                rank_sums[union] += rank_sums[part]
-                value_sums[union] += value_sums[part]
-        # The numbers of samples are the same for all features without missing values.
-        if n_observed < n or n_counted < n:
-            _write_counts(values, summed_groups, containing, counts)
-            n_counted = n_observed
-        # The sum is not reduced for ties, see `write_explained_rank_variance`.
-        total_rank_squares = n_observed * (n_observed * n_observed - 1.0) / 12.0
+    values, ranked = np.empty((n, _STRIP)), np.empty((n, _STRIP))
+    observed, n_observed = np.empty((n, _STRIP)), np.empty(_STRIP)
+    value_sums, rank_sums = np.empty((n_groups, _STRIP)), np.empty((n_groups, _STRIP))
+    counts, has_counts = np.empty((n_groups, _STRIP)), False
+    for start in range(0, p, _STRIP):
+        strip = slice(start, min(start + _STRIP, p))
+        _read_strip(features[strip], values)
+        _read_strip(ranks[strip], ranked)
+        is_complete = _centre_strip(values, ranked, observed, n_observed)
+        _write_sums(values, summed_groups, containing, value_sums)
+        _write_sums(ranked, summed_groups, containing, rank_sums)
+        # The numbers of samples are the same for all strips without missing values.
+        if not (is_complete and has_counts):
+            _write_sums(observed, summed_groups, containing, counts)
+            has_counts = is_complete
         for m in range(first_groups.size - 1):
-            rank_squares, value_squares, n_present = 0.0, 0.0, 0
-            for group in range(first_groups[m], first_groups[m + 1]):
-                if counts[group] > 0:
-                    n_present += 1
-                    rank_squares += rank_sums[group] * rank_sums[group] / counts[group]
-                    value_squares += value_sums[group] * value_sums[group] / counts[group]
-            degrees_of_freedom[j, m, 0] = n_present - 1
-            degrees_of_freedom[j, m, 1] = n_observed - n_present
-            # If all values are equal, the sum of squares of the ranks is zero.
-            is_testable = n_present > 1 and n_observed > n_present
-            # Rounding may make the ratio larger than one, for which no p-value is defined.
-            fractions[j, m] = min(rank_squares / total_rank_squares, 1.0) if is_testable else 0.0
-            between[j, m] = value_squares * n / n_observed if n_observed > 0 else 0.0
+            of_partition = slice(first_groups[m], first_groups[m + 1])
+            _write_strip(
+                rank_sums[of_partition],
+                value_sums[of_partition],
+                counts[of_partition],
+                n_observed,
+                n,
+                fractions[strip, m],
+                degrees_of_freedom[strip, m],
+                between[strip, m],
+            )
 
 
 @jit()
-def _write_counts(values: Float, summed_groups: Index, containing: Index, counts: Float) -> None:
-    """Write the number of samples in each group whose value of a feature is not missing.
+def _read_strip(rows: Float, strip: Float) -> None:
+    """Write at most `_STRIP` rows to the columns of `strip`, and zeros to further columns."""
+    if rows.shape[0] < _STRIP:
+        strip[:] = 0.0
+    for k in range(rows.shape[0]):
+        row = rows[k]
+        for i in range(row.size):
+            strip[i, k] = row[i]
 
-    The other parameters are those of `write_association`, and the results of the functions that it
-    calls first.
+
+@jit(error_model="numpy")
+def _centre_strip(values: Float, ranked: Float, observed: Float, n_observed: Float) -> bool:
+    """Subtract the means from values and ranks of the features of a strip, in place.
+
+    Sums of deviations from the mean are exact for ranks. For values, a large mean would otherwise
+    cancel the digits of the differences.
+
+    Parameters
+    ----------
+    values, ranked : arrays of shape (n, _STRIP)
+        The values, with NaN for missing values, and the ranks. Missing values become zero.
+    observed : array of shape (n, _STRIP)
+        Output. One if the value is not missing, and zero otherwise.
+    n_observed : array of shape (_STRIP,)
+        Output. Number of values that are not missing.
+
+    Returns
+    -------
+    bool
+        Whether no value is missing.
     """
-    counts[:] = 0.0
-    for i in range(values.size):
-        if not np.isnan(values[i]):
-            for group in summed_groups[i]:
-                counts[group] += 1.0
-    for part in range(counts.size - 1, -1, -1):
+    n = values.shape[0]
+    means, mean_ranks = np.zeros(_STRIP), np.empty(_STRIP)
+    n_observed[:] = 0.0
+    for i in range(n):
+        for k in range(n_observed.size):
+            is_missing = np.isnan(values[i, k])
+            observed[i, k] = 0.0 if is_missing else 1.0
+            n_observed[k] += observed[i, k]
+            means[k] += 0.0 if is_missing else values[i, k]
+    is_complete = True
+    for k in range(_STRIP):
+        means[k] = means[k] / n_observed[k] if n_observed[k] > 0.0 else 0.0
+        mean_ranks[k] = 0.5 * (n_observed[k] + 1.0)
+        is_complete &= n_observed[k] == n
+    for i in range(n):
+        for k in range(n_observed.size):
+            values[i, k] = values[i, k] - means[k] if observed[i, k] > 0.0 else 0.0
+            ranked[i, k] = ranked[i, k] - mean_ranks[k] if observed[i, k] > 0.0 else 0.0
+    return is_complete
+
+
+@jit()
+def _write_sums(values: Float, summed_groups: Index, containing: Index, sums: Float) -> None:
+    """Write the sums of the values of each group, for the features of a strip.
+
+    Parameters
+    ----------
+    values : array of shape (n, _STRIP)
+        The values that are added.
+    summed_groups, containing : arrays
+        Results of `_groups_without_unions` and `_find_unions`.
+    sums : array of shape (n_groups, _STRIP)
+        Output.
+    """
+    sums[:] = 0.0
+    for i in range(values.shape[0]):
+        row = values[i]
+        for group in summed_groups[i]:
+            of_group = sums[group]
+            for k in range(row.size):
+                of_group[k] += row[k]
+    # The groups of later partitions are added first, so the sums that are added are complete.
+    for part in range(sums.shape[0] - 1, -1, -1):
         if containing[part] >= 0:
-            counts[containing[part]] += counts[part]
+            union, of_part = sums[containing[part]], sums[part]
+            for k in range(union.size):
+                union[k] += of_part[k]
+
+
+@jit(error_model="numpy")
+def _write_strip(
+    rank_sums: Float,
+    value_sums: Float,
+    counts: Float,
+    n_observed: Float,
+    n: int,
+    fractions: Float,
+    degrees_of_freedom: NDArray[np.intp],
+    between: Float,
+) -> None:
+    """Write the analysis of variance of the features of a strip for one partition.
+
+    Parameters
+    ----------
+    rank_sums, value_sums, counts : arrays of shape (n_groups, _STRIP)
+        Sums of ranks and of values, minus their means, and numbers of samples in each group.
+    n_observed : array of shape (_STRIP,)
+        Numbers of samples without missing values.
+    n : int
+        Number of samples.
+    fractions, degrees_of_freedom, between : arrays
+        Output, as in `write_association`, with one row for each feature of the strip.
+    """
+    rank_squares, value_squares = np.zeros(_STRIP), np.zeros(_STRIP)
+    n_present = np.zeros(_STRIP)
+    for group in range(counts.shape[0]):
+        _add_squares(rank_sums[group], counts[group], rank_squares)
+        _add_squares(value_sums[group], counts[group], value_squares)
+        for k in range(n_present.size):
+            n_present[k] += min(counts[group, k], 1.0)
+    for k in range(fractions.size):
+        n_used = n_observed[k]
+        degrees_of_freedom[k, 0] = np.intp(n_present[k]) - 1
+        degrees_of_freedom[k, 1] = np.intp(n_used - n_present[k])
+        # If all values are equal, the sum of squares of the ranks is zero.
+        is_testable = n_present[k] > 1.0 and n_used > n_present[k]
+        # The sum is not reduced for ties, see `write_explained_rank_variance`.
+        total = n_used * (n_used * n_used - 1.0) / 12.0
+        # Rounding may make the ratio larger than one, for which no p-value is defined.
+        fractions[k] = min(rank_squares[k] / total, 1.0) if is_testable else 0.0
+        between[k] = value_squares[k] * n / n_used if n_used > 0.0 else 0.0
+
+
+@jit(error_model="numpy")
+def _add_squares(sums: Float, counts: Float, squares: Float) -> None:
+    """Add the squares of the sums of a group, divided by the numbers of samples, to `squares`."""
+    for k in range(squares.size):
+        # The sum of a group without samples is zero.
+        squares[k] += sums[k] * sums[k] / max(counts[k], 1.0)
 
 
 @jit()
@@ -283,17 +385,6 @@ def _find_unions(groups: Index, first_groups: Index) -> tuple[Mask, Index]:
 
 
 @jit()
-def _count_and_mean(values: Float) -> tuple[int, float]:
-    """Return the number and the mean of the values that are not missing; zero if all are."""
-    total, count = 0.0, 0
-    for value in values:
-        if not np.isnan(value):
-            total += value
-            count += 1
-    return count, total / count if count > 0 else 0.0
-
-
-@jit()
 def rank_rows(features: Float) -> Float:
     """Return the ranks 1, 2, ... of the values of many samples, as an array of shape (p, n).
 
@@ -302,55 +393,103 @@ def rank_rows(features: Float) -> Float:
     """
     ranks = np.empty(features.shape)
     for j in range(features.shape[0]):
-        values, order, start = features[j], stable_order(features[j]), 0
-        while start < order.size:
-            end = start + 1
-            while end < order.size and values[order[end]] == values[order[start]]:
-                end += 1
-            for k in range(start, end):
-                ranks[j, order[k]] = 0.5 * (start + end + 1)
-            start = end
+        order = stable_order(features[j])
+        _write_midranks(features[j][order], order, ranks[j])
     return ranks
 
 
 @jit()
-def _write_ranks(values: Float, prepared: Float, ranks: Float) -> None:
-    """Write the ranks 1, 2, ... of the values of a feature that are not missing (NaN).
+def write_sortable_keys(features: Float, keys: NDArray[np.uint64]) -> None:
+    """Write integers from whose order the ranks of the values of each feature follow.
 
-    Equal values receive the mean of their ranks (midranks). The ranks of missing values are not
-    defined. `prepared` is a row of the array of `analyse_variance`.
+    A key consists of the leading bits of a value, as an integer that increases with the value, and
+    of the index of the sample in the last bits. All keys of a feature are different, and keys of
+    missing values (NaN) are the largest.
+
+    Parameters
+    ----------
+    features : array of shape (p, n)
+        Data with the p features in rows. There are fewer than `MIN_DIGIT_RANKED` samples.
+    keys : array of shape (p, n)
+        Output. The keys, in the order of the samples.
     """
-    if values.size >= MIN_DIGIT_RANKED:
-        copy_into(ranks, prepared)
-        return
-    if values.size > MAX_COMPARED:
-        _write_ranks_by_search(values, prepared, ranks)
-        return
-    for i in range(values.size):
-        # Twice the number of smaller values, plus the number of equal values.
-        doubled = 0
-        for k in range(values.size):
-            doubled += int(values[k] < values[i]) + int(values[k] <= values[i])
-        ranks[i] = 0.5 * (doubled + 1)
+    sign, index_bits = np.uint64(1) << np.uint64(63), np.uint64(MIN_DIGIT_RANKED - 1)
+    ones = ~np.uint64(0)
+    for j in range(features.shape[0]):
+        values, of_feature = features[j], keys[j]
+        for i in range(values.size):
+            # Adding zero turns a negative zero, which equals zero, into zero.
+            key = np.float64(values[i] + 0.0).view(np.uint64)
+            # The bits of a positive number increase with the number, those of a negative one
+            # decrease. There are no branches, so that the compiler can vectorise the loop.
+            key ^= ones if key & sign else sign
+            key = ones if np.isnan(values[i]) else key
+            of_feature[i] = (key & ~index_bits) | np.uint64(i)
 
 
 @jit()
-def _write_ranks_by_search(values: Float, sorted_values: Float, ranks: Float) -> None:
-    """Write the ranks of the values of a feature; see `_write_ranks`."""
-    # Unsigned integers as indices need no test whether they are negative.
-    n, one = np.uint64(values.size), np.uint64(1)
-    n_smaller, length = np.zeros(values.size, np.uint64), values.size
-    # Binary search for all values at the same time. The steps of one value depend on each other,
-    # but those of different values do not, so the processor can carry them out in parallel.
-    while length > 1:
-        half = np.uint64(length // 2)
-        for i in range(values.size):
-            is_smaller = sorted_values[n_smaller[i] + half - one] < values[i]
-            n_smaller[i] += half * np.uint64(is_smaller)
-        length -= length // 2
-    for i in range(values.size):
-        start = n_smaller[i] + np.uint64(sorted_values[n_smaller[i]] < values[i])
-        end = start
-        while end < n and sorted_values[end] == values[i]:
-            end += one
-        ranks[i] = 0.5 * (start + end + one)
+def rank_by_keys(features: Float, keys: NDArray[np.uint64]) -> Float:
+    """Return the ranks of `rank_rows`, given the keys of each feature in increasing order.
+
+    The parameters are those of `write_sortable_keys`.
+    """
+    n, index_bits = features.shape[1], np.uint64(MIN_DIGIT_RANKED - 1)
+    ranks, order, ordered = np.empty(features.shape), np.empty(n, np.intp), np.empty(n)
+    for j in range(features.shape[0]):
+        values = features[j]
+        n_steps = 0
+        for k in range(n):
+            order[k] = np.intp(keys[j, k] & index_bits)
+            ordered[k] = values[order[k]]
+            n_steps += k == 0 or ordered[k - 1] < ordered[k]
+        if n_steps == n:
+            for k in range(n):
+                ranks[j, order[k]] = k + 1.0
+        else:
+            _complete_order(ordered, order)
+            _write_midranks(ordered, order, ranks[j])
+    return ranks
+
+
+@jit()
+def _complete_order(ordered: Float, order: Index) -> None:
+    """Sort values that are in the order of their leading bits, and their indices, in place."""
+    for k in range(1, ordered.size):
+        value, index, place = ordered[k], order[k], k
+        # Values that agree in the leading bits are rare and next to each other.
+        while place > 0 and ordered[place - 1] > value:
+            ordered[place], order[place] = ordered[place - 1], order[place - 1]
+            place -= 1
+        ordered[place], order[place] = value, index
+
+
+@jit()
+def _write_midranks(ordered: Float, order: Index, ranks: Float) -> None:
+    """Write the rank of each sample, given the values in increasing order and their indices."""
+    start = 0
+    while start < order.size:
+        end = start + 1
+        while end < order.size and ordered[end] == ordered[start]:
+            end += 1
+        for k in range(start, end):
+            ranks[order[k]] = 0.5 * (start + end + 1)
+        start = end
+
+
+@jit()
+def rank_by_comparison(features: Float) -> Float:
+    """Return the ranks of `rank_rows` by comparing all pairs of samples.
+
+    This takes less time than sorting if there are at most `MAX_COMPARED` samples.
+    """
+    p, n = features.shape
+    ranks = np.empty((p, n))
+    for j in range(p):
+        values = features[j]
+        for i in range(n):
+            # Twice the number of smaller values, plus the number of equal values.
+            doubled = 0
+            for k in range(n):
+                doubled += int(values[k] < values[i]) + int(values[k] <= values[i])
+            ranks[j, i] = 0.5 * (doubled + 1)
+    return ranks

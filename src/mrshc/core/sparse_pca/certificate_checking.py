@@ -365,9 +365,9 @@ def _check_block(
     columns : ndarray of shape (n_samples, m)
         The columns at `indices`, before centring.
     """
-    violations = _check_columns(
-        block, np.arange(start, start + block.shape[1]), xp, centring=centring, batch=batch
-    )
+    offsets = centring.offsets[start : start + block.shape[1]]
+    near = np.flatnonzero(batch.may_violate_in_memory(block, offsets, centring.fill or 0.0))
+    violations = _check_columns(block[:, near], start + near, xp, centring=centring, batch=batch)
     new = np.unique(violations.columns)
     new = new[~is_stored[new]]
     return violations, new, block[:, new - start]

@@ -28,6 +28,12 @@ from mrshc.core.kernels.leader_groups import (
     find_large_products,
     leader_clustering,
 )
+from mrshc.core.kernels.single_bounds import (
+    SingleColumns,
+    SingleGroups,
+    mark_large_products,
+    write_centred_rows,
+)
 from mrshc.core.sparse_pca.device_bounds import ColumnBounds, ScaledVectors
 
 # A column nearly violates a certificate if its absolute inner product with u is above this multiple
@@ -41,7 +47,7 @@ NEAR_VIOLATION = 0.97
 # of its group, after the vectors have been divided by their thresholds and multiplied by the
 # typical norm of a column. A larger radius gives fewer groups but looser bounds. The value was
 # chosen on one simulated data set. It affects the computation time, but not the result.
-_GROUP_RADIUS = 0.15
+_GROUP_RADIUS = 0.2
 
 # The bounds are computed in a subspace that contains the leading principal axes of the centres of
 # the groups. The number of axes is the smallest for which the median distance of the centres from
@@ -65,6 +71,10 @@ _RELATIVE_ROUNDING = 1e-9
 _MIN_RELATIVE_THRESHOLD = 1e-100
 
 _SINGLE_EPS = float(np.finfo(np.float32).eps)
+
+# Number of columns of which bounds are computed together in memory. Their inner products with about
+# a thousand groups fit into a processor's cache. The number does not affect the result.
+_N_BOUNDED_TOGETHER = 1024
 
 # Largest number of inner products that are computed on a device at one time. This number of
 # products takes 2 GB in double precision, which fits into the memory of common devices. The value
@@ -165,6 +175,7 @@ class _GroupedVectors(NamedTuple):
     groups: VectorGroups
     basis: NDArray[np.float32]  # (r, n_samples), orthonormal basis of the subspace, in rows
     coordinates: NDArray[np.float32]  # (n_groups, r), the centres in this basis
+    single: SingleGroups  # the groups in single precision
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -258,9 +269,14 @@ class CertificateBatch:
             rests=np.linalg.norm(centres - coordinates @ basis, axis=1),
             errors=rounding * lengths,
         )
-        # Coordinates that overflow in single precision give bounds that exclude no column.
+        # Numbers that overflow in single precision give bounds that exclude no column.
         with np.errstate(over="ignore"):
-            return _GroupedVectors(groups, basis.astype(np.float32), coordinates.astype(np.float32))
+            return _GroupedVectors(
+                groups,
+                basis.astype(np.float32),
+                coordinates.astype(np.float32),
+                _groups_in_single_precision(groups, rounding),
+            )
 
     def check(
         self,
@@ -300,6 +316,36 @@ class CertificateBatch:
         are_members = self.working_sets.are_members(owners, columns)
         kept = products > np.where(are_members, member_limit, NEAR_VIOLATION)
         return Violations(owners[kept], columns[kept], products[kept], are_members[kept])
+
+    def may_violate_in_memory(self, block: NDArray[Any], offsets: Float, fill: float) -> Mask:
+        """Return which columns of a block may violate or nearly violate a certificate.
+
+        Parameters
+        ----------
+        block : ndarray of shape (n_samples, b)
+            Columns before centring, with NaN for missing values.
+        offsets : ndarray of shape (b,)
+            Offsets of the columns.
+        fill : float
+            Value that replaces missing values after centring.
+
+        Returns
+        -------
+        ndarray of bool of shape (b,)
+            True for columns that have to be checked in double precision.
+        """
+        grouped = self.grouped
+        masks = [np.empty(0, np.uint8)]
+        for start in range(0, block.shape[1], _N_BOUNDED_TOGETHER):
+            part = slice(start, start + _N_BOUNDED_TOGETHER)
+            values = np.ascontiguousarray(block[:, part])
+            with np.errstate(over="ignore", invalid="ignore"):
+                columns, projected = _single_columns(
+                    values, offsets[part], fill, self.unit, grouped.basis
+                )
+                products = grouped.coordinates @ projected
+            masks.append(mark_large_products(grouped.single, columns, products, NEAR_VIOLATION))
+        return np.concatenate(masks).astype(bool)
 
     def _near_violations_by_groups(
         self, block: Float, missing_norms: Float | None
@@ -438,6 +484,69 @@ def _leading_subspace(centres: Float) -> Float:
     return np.ascontiguousarray(axes[:, :n_axes].T)
 
 
+def _groups_in_single_precision(groups: VectorGroups, rounding: float) -> SingleGroups:
+    """Return groups of vectors in single precision.
+
+    `rounding` is a bound of the rounding error of an inner product, divided by both norms.
+    """
+    single = np.float32
+    return SingleGroups(
+        vectors=groups.vectors.astype(single),
+        distances=groups.distances.astype(single),
+        shifts=groups.shifts.astype(single),
+        vector_errors=(rounding * np.linalg.norm(groups.vectors, axis=1)).astype(single),
+        ends=groups.ends,
+        centres=groups.centres.astype(single),
+        radii=groups.radii.astype(single),
+        largest_shifts=groups.largest_shifts.astype(single),
+        rests=groups.rests.astype(single),
+        errors=groups.errors.astype(single),
+    )
+
+
+def _single_columns(
+    block: NDArray[Any], offsets: Float, fill: float, unit: float, basis: NDArray[np.float32]
+) -> tuple[SingleColumns, NDArray[np.float32]]:
+    """Return columns in single precision with their norms, and their coordinates in a subspace.
+
+    The parameters are those of `write_centred_rows` and of `_project_columns`.
+    """
+    n, b = block.shape
+    values = np.empty((b, n), np.float32)
+    squares, n_missing = np.empty(b), np.empty(b)
+    write_centred_rows(block, offsets, fill, unit, values, squares, n_missing)
+    projected = basis @ values.T
+    columns = SingleColumns(
+        values=values,
+        norms=np.sqrt(squares).astype(np.float32),
+        rests=_norms_outside_subspace(squares, projected, n),
+        # The factor ensures that the conversion to single precision does not round down.
+        gaps=(np.sqrt(n_missing) * (1.0 + 2.0 * _SINGLE_EPS)).astype(np.float32),
+    )
+    return columns, projected
+
+
+def _norms_outside_subspace(
+    squares: Float, projected: NDArray[np.float32], n: int
+) -> NDArray[np.float32]:
+    """Return bounds of the norms of the parts of columns that are orthogonal to a subspace.
+
+    Parameters
+    ----------
+    squares : ndarray of shape (b,)
+        Squared norms of the columns.
+    projected : ndarray of shape (r, b)
+        Coordinates of the columns in the subspace.
+    n : int
+        Number of samples.
+    """
+    within = np.einsum("ij,ij->j", projected, projected).astype(np.float64)
+    # The second term is a bound of the rounding error of the squared norm in single precision.
+    rests = np.maximum(squares - within, 0.0) + 4.0 * n * _SINGLE_EPS * squares
+    norms: NDArray[np.float32] = np.sqrt(rests).astype(np.float32)
+    return norms
+
+
 def _project_columns(
     columns: Float, missing_norms: Float, basis: NDArray[np.float32]
 ) -> tuple[CheckedColumns, NDArray[np.float32]]:
@@ -463,13 +572,10 @@ def _project_columns(
     squares = np.einsum("ji,ji->j", columns, columns)
     with np.errstate(over="ignore", invalid="ignore"):
         projected = basis @ columns.astype(np.float32).T
-        within = np.einsum("ij,ij->j", projected, projected).astype(np.float64)
-        # The second term is a bound of the rounding error of the squared norm in single precision.
-        rests = np.maximum(squares - within, 0.0) + 4.0 * basis.shape[1] * _SINGLE_EPS * squares
         checked = CheckedColumns(
             values=columns,
             norms=np.sqrt(squares).astype(np.float32),
-            rests=np.sqrt(rests).astype(np.float32),
+            rests=_norms_outside_subspace(squares, projected, basis.shape[1]),
             # The factor ensures that the conversion to single precision does not round down.
             gaps=(missing_norms * (1.0 + 2.0 * _SINGLE_EPS)).astype(np.float32),
         )

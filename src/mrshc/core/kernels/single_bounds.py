@@ -1,0 +1,184 @@
+"""Bounds of inner products in single precision, which exclude most columns from an exact check.
+
+The conditions of certificates are checked in double precision
+(:func:`~mrshc.core.kernels.leader_groups.find_large_products`). This takes much less time if it is
+done only for the few columns that may violate a condition. The functions of this module find these
+columns in single precision, with bounds that include all rounding errors.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrshc.core.array_types import Float, Index
+from mrshc.core.kernels.jit import jit
+
+Single = NDArray[np.float32]
+
+# Number of columns that are transposed together. The values of one sample then fill whole cache
+# lines. The number has not been tuned; it does not affect the result.
+_N_TOGETHER = 32
+
+
+class SingleGroups(NamedTuple):
+    """Vectors in groups as in `VectorGroups`, in single precision.
+
+    The errors bound the rounding error of an inner product, divided by the norm of the column.
+    """
+
+    vectors: Single  # (N, n), the vectors in rows, sorted by group
+    distances: Single  # (N,), distance of each vector from the centre of its group
+    shifts: Single  # (N,)
+    vector_errors: Single  # (N,)
+    ends: Index  # (n_groups,), position after the last vector of each group
+    centres: Single  # (n_groups, n)
+    radii: Single  # (n_groups,), largest of the distances in each group
+    largest_shifts: Single  # (n_groups,), largest of the shifts in each group
+    rests: Single  # (n_groups,), norm of the part of each centre orthogonal to the subspace
+    errors: Single  # (n_groups,)
+
+
+class SingleColumns(NamedTuple):
+    """Columns of the data in single precision, as in `CheckedColumns`."""
+
+    values: Single  # (b, n), the columns, stored as the rows of this array
+    norms: Single  # (b,), Euclidean norms of the columns
+    rests: Single  # (b,), norms of the parts that are orthogonal to the subspace
+    gaps: Single  # (b,), square root of the number of missing values in each column
+
+
+@jit()
+def write_centred_rows(
+    block: NDArray[Any],
+    offsets: Float,
+    fill: float,
+    unit: float,
+    values: Single,
+    squares: Float,
+    n_missing: Float,
+) -> None:
+    """Write the centred columns of a block, divided by a unit, to the rows of an array.
+
+    Parameters
+    ----------
+    block : array of shape (n, b)
+        The columns before centring, with NaN for missing values.
+    offsets : array of shape (b,)
+        Offsets that are subtracted from the columns.
+    fill : float
+        Value that replaces missing values after centring.
+    unit : float
+        Number by which the centred values are divided.
+    values : array of shape (b, n)
+        Output. The columns in single precision.
+    squares : array of shape (b,)
+        Output. Sums of squares of the columns, after division by the unit.
+    n_missing : array of shape (b,)
+        Output. Numbers of missing values.
+    """
+    n, b = block.shape
+    factor = 1.0 / unit
+    squares[:] = 0.0
+    n_missing[:] = 0.0
+    centred = np.empty(_N_TOGETHER)
+    for start in range(0, b, _N_TOGETHER):
+        width = min(_N_TOGETHER, b - start)
+        for i in range(n):
+            row = block[i, start : start + width]
+            offset = offsets[start : start + width]
+            square, missing = squares[start : start + width], n_missing[start : start + width]
+            for k in range(width):
+                value = np.float64(row[k]) - offset[k]
+                is_missing = np.isnan(value)
+                value = (fill if is_missing else value) * factor
+                missing[k] += 1.0 if is_missing else 0.0
+                square[k] += value * value
+                centred[k] = value
+            for k in range(width):
+                values[start + k, i] = centred[k]
+
+
+@jit()
+def mark_large_products(
+    groups: SingleGroups, columns: SingleColumns, products: Single, limit: float
+) -> NDArray[np.uint8]:
+    """Return one for columns that may have a product above a limit with a vector, zero for others.
+
+    The product of a column and a vector is defined as in
+    :func:`~mrshc.core.kernels.leader_groups.find_large_products`, which also describes the bounds.
+
+    Parameters
+    ----------
+    groups : SingleGroups
+        The vectors and their groups.
+    columns : SingleColumns
+        The columns of the data.
+    products : array of shape (n_groups, b)
+        Inner products of the centres and the columns after projection onto a subspace.
+    limit : float
+        The limit, which is positive.
+
+    Returns
+    -------
+    array of uint8 of shape (b,)
+        One for each column that has to be checked. If bounds overflow, the column is marked.
+    """
+    norms, gaps, rests = columns.norms, columns.gaps, columns.rests
+    n_columns = norms.size
+    # Eight columns are tested at a time, and further entries remain zero.
+    is_large = np.zeros(8 * ((n_columns + 7) // 8), np.uint8)
+    is_marked = np.zeros(n_columns, np.uint8)
+    # The factor covers the rounding errors of the sums of bounds.
+    single_limit = np.float32(limit * (1.0 - 1e-5))
+    words, begin = is_large.view(np.uint64), 0
+    for g in range(groups.ends.size):
+        rest, shift = groups.rests[g], groups.largest_shifts[g]
+        radius, of_group = groups.radii[g] + groups.errors[g], products[g]
+        # The loop has no branches, so the compiler vectorises it. The negated comparison is True
+        # for NaN.
+        for j in range(n_columns):
+            bound = abs(of_group[j]) + rest * rests[j] + radius * norms[j] + shift * gaps[j]
+            is_large[j] = not bound <= single_limit
+        for w in range(words.size):
+            if words[w] != 0:
+                for j in range(8 * w, min(8 * w + 8, n_columns)):
+                    if is_large[j] and not is_marked[j]:
+                        is_marked[j] = _may_exceed(groups, columns, g, begin, j, single_limit)
+        begin = groups.ends[g]
+    return is_marked
+
+
+@jit()
+def _may_exceed(
+    groups: SingleGroups, columns: SingleColumns, g: int, begin: int, j: int, limit: np.float32
+) -> bool:
+    """Return whether a column may have a product above a limit with a vector of a group.
+
+    `begin` is the position of the first vector of group number g, and j is the index of the column.
+    The other parameters are those of `mark_large_products`.
+    """
+    values, norm, gap = columns.values[j], columns.norms[j], columns.gaps[j]
+    central = abs(_inner_product(groups.centres[g], values)) + groups.errors[g] * norm
+    if central + groups.radii[g] * norm + groups.largest_shifts[g] * gap <= limit:
+        return False
+    for m in range(begin, groups.ends[g]):
+        added = groups.shifts[m] * gap
+        if central + groups.distances[m] * norm + added <= limit:
+            continue
+        product = abs(_inner_product(groups.vectors[m], values))
+        if not product + groups.vector_errors[m] * norm + added <= limit:
+            return True
+    return False
+
+
+# The fastmath options allow the compiler to change the order of summation, and therefore to
+# vectorise the loop. The bounds of rounding errors hold for every order.
+@jit(fastmath={"reassoc", "contract", "nsz"})
+def _inner_product(a: Single, b: Single) -> np.float32:
+    total = np.float32(0.0)
+    for i in range(a.size):
+        total += a[i] * b[i]
+    return total
