@@ -179,27 +179,22 @@ def write_association(
     n_groups = first_groups[-1]
     is_union, containing = _find_unions(groups, first_groups)
     summed_groups = _groups_without_unions(groups, is_union)
-    values, ranked = np.empty((n, _STRIP)), np.empty((n, _STRIP))
-    observed, n_observed = np.empty((n, _STRIP)), np.empty(_STRIP)
-    value_sums, rank_sums = np.empty((n_groups, _STRIP)), np.empty((n_groups, _STRIP))
-    counts, has_counts = np.empty((n_groups, _STRIP)), False
+    # Values, ranks, and whether the value is not missing. One loop adds all three, so that the code
+    # of the sums is compiled once.
+    summands, sums = np.empty((3, n, _STRIP)), np.empty((3, n_groups, _STRIP))
+    n_observed, has_counts = np.empty(_STRIP), False
     for start in range(0, p, _STRIP):
         strip = slice(start, min(start + _STRIP, p))
-        _read_strip(features[strip], values)
-        _read_strip(ranks[strip], ranked)
-        is_complete = _centre_strip(values, ranked, observed, n_observed)
-        _write_sums(values, summed_groups, containing, value_sums)
-        _write_sums(ranked, summed_groups, containing, rank_sums)
+        _read_strip(features[strip], summands[0])
+        _read_strip(ranks[strip], summands[1])
+        is_complete = _centre_strip(summands[0], summands[1], summands[2], n_observed)
         # The numbers of samples are the same for all strips without missing values.
-        if not (is_complete and has_counts):
-            _write_sums(observed, summed_groups, containing, counts)
-            has_counts = is_complete
+        for k in range(2 if is_complete and has_counts else 3):
+            _write_sums(summands[k], summed_groups, containing, sums[k])
+        has_counts = is_complete
         for m in range(first_groups.size - 1):
-            of_partition = slice(first_groups[m], first_groups[m + 1])
             _write_strip(
-                rank_sums[of_partition],
-                value_sums[of_partition],
-                counts[of_partition],
+                sums[:, first_groups[m] : first_groups[m + 1]],
                 n_observed,
                 n,
                 fractions[strip, m],
@@ -291,9 +286,7 @@ def _write_sums(values: Float, summed_groups: Index, containing: Index, sums: Fl
 
 @jit(error_model="numpy")
 def _write_strip(
-    rank_sums: Float,
-    value_sums: Float,
-    counts: Float,
+    sums: Float,
     n_observed: Float,
     n: int,
     fractions: Float,
@@ -304,8 +297,8 @@ def _write_strip(
 
     Parameters
     ----------
-    rank_sums, value_sums, counts : arrays of shape (n_groups, _STRIP)
-        Sums of ranks and of values, minus their means, and numbers of samples in each group.
+    sums : array of shape (3, n_groups, _STRIP)
+        For each group, sums of values and of ranks, minus their means, and numbers of samples.
     n_observed : array of shape (_STRIP,)
         Numbers of samples without missing values.
     n : int
@@ -313,13 +306,13 @@ def _write_strip(
     fractions, degrees_of_freedom, between : arrays
         Output, as in `write_association`, with one row for each feature of the strip.
     """
-    rank_squares, value_squares = np.zeros(_STRIP), np.zeros(_STRIP)
-    n_present = np.zeros(_STRIP)
-    for group in range(counts.shape[0]):
-        _add_squares(rank_sums[group], counts[group], rank_squares)
-        _add_squares(value_sums[group], counts[group], value_squares)
+    squares, n_present = np.zeros((2, _STRIP)), np.zeros(_STRIP)
+    for group in range(sums.shape[1]):
+        counts = sums[2, group]
+        for kind in range(2):
+            _add_squares(sums[kind, group], counts, squares[kind])
         for k in range(n_present.size):
-            n_present[k] += min(counts[group, k], 1.0)
+            n_present[k] += min(counts[k], 1.0)
     for k in range(fractions.size):
         n_used = n_observed[k]
         degrees_of_freedom[k, 0] = np.intp(n_present[k]) - 1
@@ -329,8 +322,8 @@ def _write_strip(
         # The sum is not reduced for ties, see `write_explained_rank_variance`.
         total = n_used * (n_used * n_used - 1.0) / 12.0
         # Rounding may make the ratio larger than one, for which no p-value is defined.
-        fractions[k] = min(rank_squares[k] / total, 1.0) if is_testable else 0.0
-        between[k] = value_squares[k] * n / n_used if n_used > 0.0 else 0.0
+        fractions[k] = min(squares[1, k] / total, 1.0) if is_testable else 0.0
+        between[k] = squares[0, k] * n / n_used if n_used > 0.0 else 0.0
 
 
 @jit(error_model="numpy")
