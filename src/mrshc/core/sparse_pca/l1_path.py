@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from threading import BoundedSemaphore, Lock
-from typing import Any, cast
+from threading import Lock
+from typing import cast
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from mrshc.core.data.centred_blocks import CentredBlocks
 from mrshc.core.data.centred_matrix import CentredMatrix
 from mrshc.core.kernels.component_sequence import SequenceEnd
 from mrshc.core.kernels.vectors import sorted_union
-from mrshc.core.parallel import effective_n_threads, run_in_parallel
+from mrshc.core.parallel import run_in_parallel
 from mrshc.core.sparse_pca.certificate_checking import (
     Certifier,
     DeferredCertifier,
@@ -48,11 +48,6 @@ _MIN_BRACKET_WIDTH = 1e-7
 # double precision. Too large a value would increase the computation time but not change the result:
 # some feature sets would not be recognised in advance as too large, and would have to be computed.
 _ZERO_LOADING = 1e-10
-
-# Searches per thread that take turns if data are out of core. Searches for the same number of
-# features need the same L1 bounds at first, so most of them wait for one another. The number
-# affects only the time.
-_SEARCHES_PER_THREAD = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -118,8 +113,6 @@ class ComponentPath:
         # before the removal.
         self._dropped_ranks: dict[float, int] = {}
         self._lock = Lock()
-        # Limits the number of threads that compute components if there are more searches.
-        self._slots: AbstractContextManager[Any] = nullcontext()
 
     def components(self, l1_bound: float, rank: int) -> list[Component]:
         """Return the first `rank` sparse components under an L1 bound, all of which are certified.
@@ -194,9 +187,9 @@ class ComponentPath:
                 earlier = bound.features[-1] if bound.features else np.empty(0, np.intp)
                 if earlier.size >= stop_at:
                     break
-                with self._slots:
-                    solutions = self._solver.solve(bound.components, l1_bound, end=end)
-                for component, certificate in solutions:
+                for component, certificate in self._solver.solve(
+                    bound.components, l1_bound, end=end
+                ):
                     # A component that is not accepted is computed again, on a larger working set.
                     key = (l1_bound, len(bound.components))
                     if not self._certifier.accept(key, certificate):
@@ -298,12 +291,6 @@ class ComponentPath:
         tasks = run_in_parallel(self.features, list(dropped), n_jobs=n_jobs, share_memory=True)
         with closing(tasks) as solved:
             deque(solved, maxlen=0)
-        n_threads = effective_n_threads(n_jobs)
-        # While a search waits for another one, a third one can compute components. For data in
-        # memory, each thread needs traces, and components take little time.
-        if self._certifier.is_deferred and n_threads > 1:
-            self._slots = BoundedSemaphore(n_threads)
-            n_jobs = min(len(grid), _SEARCHES_PER_THREAD * n_threads)
         arguments = ({"q": q, "rank": rank} for q, rank in grid)
         with closing(run_in_parallel(search, arguments, n_jobs=n_jobs, share_memory=True)) as sets:
             yield from zip(grid, sets, strict=True)
