@@ -72,6 +72,22 @@ def test_the_summary_is_that_of_the_observed_values(convert, xp, dtype, widths):
         np.testing.assert_array_equal(values, getattr(summary, name))
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("shape", [(1, 1), (7, 300), (300, 7), (40, 20_000)])
+def test_a_block_without_missing_values_has_the_same_statistics_in_every_digit(dtype, order, shape):
+    X = np.random.default_rng(1).normal(loc=3, size=shape).astype(dtype, order=order)
+    X[:, -1] = 0.1
+    # A missing value in another column has no effect on the statistics of the columns.
+    with_missing = np.concatenate([X, np.full((len(X), 1), NAN, dtype)], axis=1)
+    found, columns = summarise_block(X, 0, np), column_summary(with_missing)
+    for of_block, expected in zip(found.columns, columns, strict=True):
+        np.testing.assert_array_equal(of_block, expected[:-1])
+    np.testing.assert_array_equal(found.row_sums, X.astype(np.float64).sum(axis=1))
+    np.testing.assert_array_equal(found.row_counts, np.full(len(X), shape[1]))
+    assert (found.lowest, found.highest) == (X.min(), X.max())
+
+
 @every_namespace
 def test_a_single_missing_value_is_noticed(convert, xp):
     X = np.arange(12.0).reshape(4, 3)

@@ -126,7 +126,11 @@ def mark_large_products(
     array of uint8 of shape (b,)
         One for each column that has to be checked. If bounds overflow, the column is marked.
     """
-    norms, gaps, rests = columns.norms, columns.gaps, columns.rests
+    # The arrays of the named tuples are assigned to local variables. Otherwise numba would update
+    # their reference counts for every pair of a group and a column.
+    values, norms, rests, gaps = columns
+    vectors, distances, shifts, vector_errors, ends = groups[:5]
+    centres, radii, largest_shifts, group_rests, errors = groups[5:]
     n_columns = norms.size
     # Eight columns are tested at a time, and further entries remain zero.
     is_large = np.zeros(8 * ((n_columns + 7) // 8), np.uint8)
@@ -134,44 +138,33 @@ def mark_large_products(
     # The factor covers the rounding errors of the sums of bounds.
     single_limit = np.float32(limit * (1.0 - 1e-5))
     words, begin = is_large.view(np.uint64), 0
-    for g in range(groups.ends.size):
-        rest, shift = groups.rests[g], groups.largest_shifts[g]
-        radius, of_group = groups.radii[g] + groups.errors[g], products[g]
+    for g in range(ends.size):
+        rest, shift, end = group_rests[g], largest_shifts[g], ends[g]
+        radius, of_group = radii[g] + errors[g], products[g]
         # The loop has no branches, so the compiler vectorises it. The negated comparison is True
         # for NaN.
         for j in range(n_columns):
             bound = abs(of_group[j]) + rest * rests[j] + radius * norms[j] + shift * gaps[j]
             is_large[j] = not bound <= single_limit
         for w in range(words.size):
-            if words[w] != 0:
-                for j in range(8 * w, min(8 * w + 8, n_columns)):
-                    if is_large[j] and not is_marked[j]:
-                        is_marked[j] = _may_exceed(groups, columns, g, begin, j, single_limit)
-        begin = groups.ends[g]
+            if words[w] == 0:
+                continue
+            for j in range(8 * w, min(8 * w + 8, n_columns)):
+                if is_large[j] and not is_marked[j]:
+                    norm, gap = norms[j], gaps[j]
+                    central = abs(_inner_product(centres[g], values[j])) + errors[g] * norm
+                    if central + radii[g] * norm + shift * gap <= single_limit:
+                        continue
+                    for m in range(begin, end):
+                        added = shifts[m] * gap
+                        if central + distances[m] * norm + added <= single_limit:
+                            continue
+                        product = abs(_inner_product(vectors[m], values[j])) + added
+                        if not product + vector_errors[m] * norm <= single_limit:
+                            is_marked[j] = 1
+                            break
+        begin = end
     return is_marked
-
-
-@jit()
-def _may_exceed(
-    groups: SingleGroups, columns: SingleColumns, g: int, begin: int, j: int, limit: np.float32
-) -> bool:
-    """Return whether a column may have a product above a limit with a vector of a group.
-
-    `begin` is the position of the first vector of group number g, and j is the index of the column.
-    The other parameters are those of `mark_large_products`.
-    """
-    values, norm, gap = columns.values[j], columns.norms[j], columns.gaps[j]
-    central = abs(_inner_product(groups.centres[g], values)) + groups.errors[g] * norm
-    if central + groups.radii[g] * norm + groups.largest_shifts[g] * gap <= limit:
-        return False
-    for m in range(begin, groups.ends[g]):
-        added = groups.shifts[m] * gap
-        if central + groups.distances[m] * norm + added <= limit:
-            continue
-        product = abs(_inner_product(groups.vectors[m], values))
-        if not product + groups.vector_errors[m] * norm + added <= limit:
-            return True
-    return False
 
 
 # The fastmath options allow the compiler to change the order of summation, and therefore to

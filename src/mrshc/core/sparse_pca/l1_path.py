@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from threading import BoundedSemaphore, Lock
-from typing import Any, cast
+from threading import Lock
+from typing import cast
 
 import numpy as np
 
@@ -49,12 +49,6 @@ _MIN_BRACKET_WIDTH = 1e-7
 # double precision. Too large a value would increase the computation time but not change the result:
 # some feature sets would not be recognised in advance as too large, and would have to be computed.
 _ZERO_LOADING = 1e-10
-
-# Searches per thread that take turns if data are out of core. Searches for the same number of
-# features need the same L1 bounds at first, so most of them wait for one another. The number
-# affects only the time.
-_SEARCHES_PER_THREAD = 4
-
 
 # Components are computed in advance by at most this share of the threads, minus the searches. Two
 # threads may share a core, and all share the memory bandwidth, so that more threads would delay the
@@ -131,8 +125,6 @@ class ComponentPath:
         # before the removal.
         self._dropped_ranks: dict[float, int] = {}
         self._lock = Lock()
-        # Limits the number of threads that compute components if there are more searches.
-        self._slots: AbstractContextManager[Any] = nullcontext()
 
     def components(self, l1_bound: float, rank: int) -> list[Component]:
         """Return the first `rank` sparse components under an L1 bound, all of which are certified.
@@ -254,9 +246,7 @@ class ComponentPath:
             earlier = bound.features[-1] if bound.features else np.empty(0, np.intp)
             if earlier.size >= stop_at:
                 break
-            with self._slots:
-                solutions = self._solver.solve(bound.components, l1_bound, end=end)
-            for component, certificate in solutions:
+            for component, certificate in self._solver.solve(bound.components, l1_bound, end=end):
                 # A component that is not accepted is computed again, on a larger working set.
                 key = (l1_bound, len(bound.components))
                 if not self._certifier.accept(key, certificate):
@@ -383,12 +373,6 @@ class ComponentPath:
         tasks = run_in_parallel(self.features, list(dropped), n_jobs=n_jobs, share_memory=True)
         with closing(tasks) as solved:
             deque(solved, maxlen=0)
-        n_threads = effective_n_threads(n_jobs)
-        # While a search waits for another one, a third one can compute components. For data in
-        # memory, components take little time.
-        if self._certifier.is_deferred and n_threads > 1:
-            self._slots = BoundedSemaphore(n_threads)
-            n_jobs = min(len(grid), _SEARCHES_PER_THREAD * n_threads)
         arguments = ({"q": q, "rank": rank} for q, rank in grid)
         searches = run_in_parallel(search, arguments, n_jobs=n_jobs, share_memory=True)
         with self._speculate(n_jobs) as speculation, closing(searches) as sets:
