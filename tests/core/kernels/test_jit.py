@@ -9,6 +9,7 @@ import time
 import warnings
 from threading import Timer
 
+import numpy as np
 import pytest
 from numba.core.caching import FunctionCache
 from numba.core.errors import TypingError
@@ -57,11 +58,59 @@ def double(x):
     return 2.0 * x
 
 
+def alternating_sum(first, second, count):
+    """Return the sum of the first entries of two arrays, which are exchanged in each step."""
+    total = 0.0
+    for _ in range(count):
+        total += first[0]
+        first, second = second, first
+    return total
+
+
+def copied(values):
+    """Return a copy of an array."""
+    return values.copy()
+
+
+@jit()
+def first_of_copy(values):
+    """Return the first entry of an array by way of a copy."""
+    return values.copy()[0]
+
+
+def first_by_copy(values):
+    """Return the first entry of an array, which another function returns."""
+    return first_of_copy(values)
+
+
 @pytest.fixture(autouse=True)
 def isolated_cache(monkeypatch, tmp_path):
     """Let a process warn again, and keep its cache to itself."""
     monkeypatch.setattr(compilation_cache, "_has_warned", False)
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+
+
+def count_references(function):
+    """Return how often the code of a compiled function, but not its wrapper, counts references."""
+    [code] = function.dispatcher.inspect_llvm().values()
+    bodies = [part for part in code.split("define ") if "call void @NRT_incref" in part]
+    return sum(part.count("call void @NRT_incref") for part in bodies if "wrapper" not in part)
+
+
+@pytest.mark.parametrize("allocates", [True, False])
+def test_references_are_counted_only_if_a_function_allocates(allocates):
+    function = jit(allocates=allocates)(alternating_sum)
+    assert function(np.ones(3), np.zeros(2), 5) == 3.0
+    assert (count_references(function) > 0) == allocates
+
+
+def test_a_function_that_allocates_nothing_may_call_one_that_does():
+    assert jit(allocates=False)(first_by_copy)(np.arange(3.0) + 5.0) == 5.0
+
+
+def test_a_function_that_is_said_to_allocate_nothing_must_not():
+    with pytest.raises(TypingError, match="returning of array"):
+        jit(allocates=False)(copied)(np.arange(3.0))
 
 
 def test_a_loop_is_cached(tmp_path):

@@ -274,7 +274,7 @@ def test_concurrent_searches_have_the_same_results():
 
 @pytest.mark.parametrize("missing", [0.0, 0.1])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_traces_of_other_bounds_do_not_change_results(missing, dtype):
+def test_approximate_slopes_do_not_change_results(missing, dtype):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 2000)).astype(dtype)
     X[:10, :40] += 2.0

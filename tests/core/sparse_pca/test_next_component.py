@@ -7,7 +7,7 @@ from scipy.optimize import brentq
 import reference
 from mrshc import sparse_components
 from mrshc.core import kernels
-from mrshc.core.kernels import alternation
+from mrshc.core.kernels import alternation, screening
 from mrshc.core.kernels.component_sequence import SequenceEnd
 from mrshc.core.kernels.sparse_direction import sparse_direction
 from mrshc.core.sparse_pca import next_component as core_components
@@ -195,11 +195,7 @@ def test_rounding_errors_are_relative_to_the_longest_image_and_the_larger_dimens
 @pytest.mark.parametrize("n_iter", [0, 4])
 def test_empty_records_mark_all_iterations_as_not_recorded(n_iter):
     matrix = matrix_at(np.random.default_rng(0).normal(size=(5, 8)))
-    trace = core_components.empty_traces(matrix, 3, n_iter)
     record = core_components.empty_record(matrix, n_iter)
-    assert (trace.scores.shape, trace.quantised_bounds.shape) == ((3, n_iter, 5), (3, n_iter, 8))
-    assert trace.units.shape == trace.thresholds.shape == (3, n_iter)
-    assert np.all(trace.thresholds < 0.0)
     assert record.scores.shape == (n_iter, 5)
     np.testing.assert_array_equal(record.thresholds, np.full(n_iter, -1.0))
 
@@ -327,10 +323,11 @@ def test_screening_of_columns_does_not_change_results(monkeypatch, l1_bound, max
 
     def without_columns(*arguments):
         plan = plain(*arguments)
-        kept.append(plan.columns.size)
-        return plan._replace(columns=plan.columns[:0])
+        kept.append(plan.n_columns)
+        return screening.no_screen()
 
     monkeypatch.setattr(alternation, "plan_from_slopes", without_columns)
+    monkeypatch.setattr(alternation, "can_approximate", lambda _: False)
     monkeypatch.setattr(core_components, "alternate", alternation.alternate)
     unscreened = sparse_components(X, **options)
     assert max_iter == 3 or max(kept) > 0, "there was a screen"
@@ -389,7 +386,7 @@ def test_several_components_in_one_call_equal_those_of_single_calls(n_earlier, i
         single[:n_earlier],
         starts=starts,
         settings=alternation.AlternationSettings(3.5, 20, 1e-7, starts.noise),
-        traces=core_components.empty_traces(matrix, 5, 20),
+        approximations=core_components.sequence_approximations(matrix, 5),
         end=SequenceEnd(5, float(n_loaded) if is_stopped else np.inf),
     )
     assert len(found) == (2 if is_stopped else 5 - n_earlier)

@@ -13,37 +13,37 @@ from typing import NamedTuple
 import numpy as np
 
 from mrshc.core.array_types import Float, Index
-from mrshc.core.kernels.column_copies import screen_times
 from mrshc.core.kernels.jit import jit
-from mrshc.core.kernels.products import multiply, multiply_transposed
+from mrshc.core.kernels.products import write_product, write_transposed_product
 from mrshc.core.kernels.residual import (
     Residual,
     correct_image,
-    deflate_image,
+    correct_image_of_sparse,
     deflate_slopes,
     orthogonalise,
+    subtract_components_from_image,
 )
 from mrshc.core.kernels.screening import (
     ColumnNorms,
     Screen,
-    Slopes,
-    Trace,
+    ScreenRange,
+    Threshold,
     bound_added_norms,
     empty_screen,
-    has_bounds,
-    pack_screen,
-    plan_from_basis,
+    find_threshold,
+    no_screen,
+    plan_from_approximation,
     plan_from_slopes,
-    plan_from_trace,
-    refer_screen,
-    screened_slopes,
-    write_trace,
+    write_screen,
+    write_screened_image,
+    write_screened_slopes,
 )
-from mrshc.core.kernels.slope_basis import add_to_basis, has_vectors
+from mrshc.core.kernels.slope_approximation import SlopeApproximation, can_approximate
+from mrshc.core.kernels.slope_basis import add_to_basis
 from mrshc.core.kernels.sparse_direction import (
-    find_active_depth,
-    largest_slope,
-    threshold_slopes,
+    Candidates,
+    empty_candidates,
+    threshold_candidates,
 )
 from mrshc.core.kernels.vectors import (
     copy_into,
@@ -51,7 +51,6 @@ from mrshc.core.kernels.vectors import (
     euclidean_distance,
     index_range,
     l1_distance,
-    take,
 )
 
 
@@ -82,6 +81,35 @@ class IterateRecord(NamedTuple):
     thresholds: Float  # (T,), negative for iterations that were not carried out
 
 
+class _Loadings(NamedTuple):
+    """Arrays for the non-zero entries of a vector v of length p, of which the first are used."""
+
+    indices: Index  # (p,), indices of the columns, increasing
+    positions: Index  # (p,), positions of these columns among those of a screen
+    weights: Float  # (p,), values
+
+
+class _Workspace(NamedTuple):
+    """Arrays that each iteration overwrites."""
+
+    u: Float  # (n,), the scores
+    old_u: Float  # (n,), the scores of the previous iteration
+    image: Float  # (n,), the residual matrix times v
+    slopes: Float  # (p,), slopes of all columns or of those of a screen
+    candidates: Candidates  # slopes that may be active
+    v: _Loadings
+    old_v: _Loadings  # those of the previous iteration
+    screen: Screen
+
+
+class _Iterations(NamedTuple):
+    """How the iterations ended."""
+
+    n_loaded: int  # number of non-zero loadings
+    n_iter: int  # number of iterations; 0 if the residual matrix is zero
+    converged: bool
+
+
 class Alternation(NamedTuple):
     """The sparse component that the alternating algorithm returns.
 
@@ -104,7 +132,7 @@ def alternate(
     column_norms: Float,
     start: AlternationStart,
     settings: AlternationSettings,
-    trace: Trace,
+    approximation: SlopeApproximation,
     record: IterateRecord,
 ) -> Alternation:
     """Return the sparse component of a residual matrix R, computed by the alternating algorithm.
@@ -125,10 +153,9 @@ def alternate(
         The first v.
     settings : AlternationSettings
         L1 bound and stopping criteria.
-    trace : Trace
-        Upper bounds of the slopes in the iterations of a previous run at a similar L1 bound. The
-        bounds are used to exclude columns. If an iteration of this run computes all slopes, the
-        bounds of that iteration are overwritten.
+    approximation : SlopeApproximation
+        What slopes are approximated by, in order to exclude columns. If an iteration computes all
+        slopes, they are added to the basis.
     record : IterateRecord
         Output. The scores u and the soft threshold of iteration t are written to row t, for as many
         iterations as `record` has rows.
@@ -140,75 +167,171 @@ def alternate(
     """
     n, p = start.image.size, start.v.size
     norms = ColumnNorms(column_norms, bound_added_norms(residual, p))
-    u, image = np.zeros(n), start.image.copy()
-    _deflate_start(residual, image, start.v)
-    indices, weights, scale, depth = index_range(p), start.v, 0.0, -1.0
-    screen = empty_screen(residual.X, trace.no_rows)
-    no_slopes = np.empty(0)
-    n_iter, converged = 0, False
-    # The functions are called with t, not with `n_iter`: numba would compile them twice, for the
-    # constant 0 and for integers.
+    work = _Workspace(
+        np.zeros(n),
+        np.empty(n),
+        start.image.copy(),
+        np.empty(p),
+        empty_candidates(p),
+        _Loadings(np.empty(p, np.intp), np.empty(p, np.intp), np.empty(p)),
+        _Loadings(index_range(p), np.empty(0, np.intp), start.v.copy()),
+        empty_screen(residual, n, p, approximation.copies),
+    )
+    _deflate_start(residual, work.image, start.v)
+    end = _iterate(residual, norms, settings, approximation, record, work)
+    if end.n_iter == 0:
+        return Alternation(np.zeros(n), np.empty(0, np.intp), np.empty(0), 0.0, 0, True)
+    m, v = end.n_loaded, work.v
+    scale = _sparse_dot(work.slopes, v.positions[:m], v.weights)
+    indices, weights = v.indices[:m].copy(), v.weights[:m].copy()
+    _choose_sign(work.u, weights)
+    return Alternation(work.u, indices, weights, scale, end.n_iter, end.converged)
+
+
+@jit(allocates=False)
+def _iterate(
+    residual: Residual,
+    norms: ColumnNorms,
+    settings: AlternationSettings,
+    approximation: SlopeApproximation,
+    record: IterateRecord,
+    work: _Workspace,
+) -> _Iterations:
+    """Iterate until convergence, and write the component to `work`.
+
+    The parameters are those of `alternate`.
+    """
+    u, image, v, old_v = work.u, work.image, work.v, work.old_v
+    count, old_count, within, depth = 0, v.weights.size, no_screen(), -1.0
     for t in range(settings.max_iter):
         orthogonalise(image, residual.orthogonal_to)
         # If the norm of the image does not exceed rounding error, the direction of the image, and
         # so u, is undefined.
         norm = np.sqrt(dot(image, image))
         if norm <= settings.noise:
-            return _empty_component(n)
-        old_u, old_indices, old_weights = u, indices, weights
-        u = np.empty(n)
+            return _Iterations(0, 0, True)
+        copy_into(work.old_u, u)
         _write_quotients(image, norm, u)
-        # Try the cheapest computation first: use the screen of the previous iterations. If that
-        # screen is not valid at u, use a screen made from the basis (for many samples) or from the
-        # bounds of the trace. If that screen is not valid either, use all columns.
-        slopes = Slopes(no_slopes, 0.0, -1.0)
-        if screen.radius >= 0.0 and euclidean_distance(u, screen.anchor) <= screen.radius:
-            slopes = screened_slopes(residual.scores, screen, u, settings.l1_bound, depth)
-        if slopes.active_depth < 0.0 and has_vectors(trace.basis):
-            move = euclidean_distance(u, old_u) if t > 0 else 0.0
-            plan = plan_from_basis(residual, norms, trace.basis, u, move, settings.l1_bound, depth)
-            if plan.columns.size > 0:
-                screen = refer_screen(residual, plan, u, trace.copies, trace.no_rows)
-                slopes = screened_slopes(residual.scores, screen, u, settings.l1_bound, depth)
-        if slopes.active_depth < 0.0 and has_bounds(trace, t):
-            plan = plan_from_trace(norms, trace, t, u)
-            if plan.columns.size > 0:
-                screen = pack_screen(residual, plan, trace.scores[t].copy(), trace.no_rows)
-                slopes = screened_slopes(residual.scores, screen, u, settings.l1_bound, depth)
-        is_screened = slopes.active_depth >= 0.0
+        move = euclidean_distance(u, work.old_u) if t > 0 else 0.0
+        found, within, is_screened = _screened_threshold(
+            residual, norms, approximation, (settings.l1_bound, depth, move), within, work
+        )
         if not is_screened:
-            slopes = _compute_all_slopes(residual, u, settings.l1_bound, depth, trace, t)
+            found = _threshold_of_all_slopes(
+                residual, approximation, settings.l1_bound, depth, work
+            )
+        depth = found.active_depth
+        if t < record.thresholds.size:
+            copy_into(record.scores[t], u)
+            record.thresholds[t] = found.largest - depth
+        if found.largest == 0.0:
+            return _Iterations(0, 0, True)
+        count = threshold_candidates(
+            work.slopes,
+            work.candidates,
+            found.n_candidates,
+            depth,
+            settings.l1_bound,
+            v.positions,
+            v.weights,
+        )
+        if is_screened:
+            within_columns = v.positions[:count]
+            write_screened_image(
+                residual,
+                work.screen,
+                within,
+                approximation.copies,
+                within_columns,
+                v.weights,
+                image,
+            )
+            for k in range(count):
+                v.indices[k] = work.screen.columns[v.positions[k]]
+        else:
+            copy_into(v.indices, v.positions[:count])
+            _write_image(residual, v.indices[:count], v.weights, image)
             # The radius of the new screen is derived from the last change of u. In the first
             # iteration, there is no previous u, so no screen is made.
-            if t > 0 and slopes.largest > 0.0:
-                plan = plan_from_slopes(
-                    slopes.values,
-                    slopes.largest - slopes.active_depth,
-                    norms,
-                    euclidean_distance(u, old_u),
-                )
-                if plan.columns.size > 0:
-                    screen = pack_screen(residual, plan, u, trace.no_rows)
-        depth = slopes.active_depth
-        _write_record(record, t, u, slopes.largest - depth)
-        if slopes.largest == 0.0:
-            return _empty_component(n)
-        positions, weights = threshold_slopes(
-            slopes.values, slopes.largest, depth, settings.l1_bound
+            within = no_screen()
+            if t > 0:
+                threshold = found.largest - depth
+                within = plan_from_slopes(work.slopes, threshold, norms, move, work.screen.columns)
+            if within.n_columns > 0:
+                within = write_screen(residual, work.screen, within, u, approximation.copies)
+        change = l1_distance(old_v.indices[:old_count], old_v.weights, v.indices[:count], v.weights)
+        if change <= settings.tol:
+            return _Iterations(count, t + 1, True)
+        copy_into(old_v.indices, v.indices[:count])
+        copy_into(old_v.weights, v.weights[:count])
+        old_count = count
+    return _Iterations(count, settings.max_iter, False)
+
+
+@jit(allocates=False)
+def _screened_threshold(
+    residual: Residual,
+    norms: ColumnNorms,
+    approximation: SlopeApproximation,
+    search: tuple[float, float, float],
+    within: ScreenRange,
+    work: _Workspace,
+) -> tuple[Threshold, ScreenRange, bool]:
+    """Compute the slopes of the columns of a screen at u, and their soft threshold.
+
+    The screen of the previous iterations is used. If it is not valid at u, a new screen is made
+    from approximate slopes.
+
+    Parameters
+    ----------
+    residual, norms, approximation, work
+        Those of `_iterate`.
+    search : tuple of float
+        The argument of `plan_from_approximation`.
+    within : ScreenRange
+        Range of the screen of the previous iterations.
+
+    Returns
+    -------
+    found : Threshold
+        The threshold.
+    within : ScreenRange
+        Range of the screen.
+    is_valid : bool
+        Whether the screen contains all columns with slopes above the threshold.
+    """
+    found, screen = Threshold(0.0, -1.0, 0), work.screen
+    if within.radius >= 0.0 and euclidean_distance(work.u, screen.anchor) <= within.radius:
+        found = _threshold_of_screen(residual, approximation, search, within, work)
+    if found.active_depth < 0.0 and can_approximate(approximation):
+        within = plan_from_approximation(
+            residual,
+            norms,
+            approximation,
+            work.u,
+            search,
+            work.slopes,
+            work.candidates,
+            screen.columns,
         )
-        scale = _sparse_dot(slopes.values, positions, weights)
-        if is_screened:
-            indices = take(screen.columns, positions)
-            image = _residual_times_screened(residual.scores, screen, positions, weights)
-        else:
-            indices = positions
-            image = _residual_times(residual, indices, weights)
-        n_iter = t + 1
-        converged = l1_distance(old_indices, old_weights, indices, weights) <= settings.tol
-        if converged:
-            break
-    _choose_sign(u, weights)
-    return Alternation(u, indices, weights, scale, n_iter, converged)
+        if within.n_columns > 0:
+            within = write_screen(residual, screen, within, work.u, approximation.copies)
+            found = _threshold_of_screen(residual, approximation, search, within, work)
+    return found, within, found.active_depth >= 0.0
+
+
+@jit(allocates=False)
+def _threshold_of_screen(
+    residual: Residual,
+    approximation: SlopeApproximation,
+    search: tuple[float, float, float],
+    within: ScreenRange,
+    work: _Workspace,
+) -> Threshold:
+    """Compute the slopes of the columns of a screen at u, and return their soft threshold."""
+    slopes, (l1_bound, previous_depth, _) = work.slopes[: within.n_columns], search
+    write_screened_slopes(residual, work.screen, within, approximation.copies, work.u, slopes)
+    return find_threshold(slopes, l1_bound, previous_depth, within.slope_bound, work.candidates)
 
 
 @jit()
@@ -223,7 +346,7 @@ def _deflate_start(residual: Residual, image: Float, v: Float) -> None:
     correct_image(residual.corrections, image, v)
 
 
-@jit()
+@jit(allocates=False)
 def _choose_sign(u: Float, weights: Float) -> None:
     """Reverse the signs of u and of the loadings, in place, if the largest loading is negative.
 
@@ -248,43 +371,43 @@ def _write_quotients(vector: Float, divisor: float, out: Float) -> None:
         out[i] = vector[i] / divisor
 
 
-@jit()
-def _empty_component(n: int) -> Alternation:
-    """Return the component of a residual that is zero except for rounding errors.
+@jit(allocates=False)
+def _threshold_of_all_slopes(
+    residual: Residual,
+    approximation: SlopeApproximation,
+    l1_bound: float,
+    previous_depth: float,
+    work: _Workspace,
+) -> Threshold:
+    """Compute the slopes R'u of all columns of the residual R; return their soft threshold.
 
-    The n scores of the component are zero, and the component has no non-zero loadings.
+    The search for the active depth starts from `previous_depth`, the active depth of the previous
+    iteration. The slopes X'u are added to the basis of the approximation.
     """
-    return Alternation(np.zeros(n), np.empty(0, np.intp), np.empty(0), 0.0, 0, True)
-
-
-@jit()
-def _compute_all_slopes(
-    residual: Residual, u: Float, l1_bound: float, previous_depth: float, trace: Trace, t: int
-) -> Slopes:
-    """Return the slopes R'u of all columns of the residual R, and the active depth.
-
-    The active depth is the largest absolute slope minus the soft threshold. The search for the
-    active depth starts from `previous_depth`, the active depth of the previous iteration. `t` is
-    the number of the iteration, starting at 0. If `trace` has a row t, upper bounds of the slopes
-    are written to this row, so that later runs can exclude columns.
-    """
-    slopes = multiply_transposed(residual.X, residual.by_columns, residual.offsets, u)
-    # Write the trace before the earlier components are subtracted. Bounds of the slopes of X itself
-    # can be used in later runs even if the earlier components are different.
-    if t < trace.units.size:
-        write_trace(trace, t, u, slopes)
-    add_to_basis(trace.basis, u, slopes)
+    u, slopes = work.u, work.slopes
+    write_transposed_product(residual.X, residual.by_columns, residual.offsets, u, slopes)
+    # Slopes of X itself can be used in later runs even if the earlier components are different.
+    add_to_basis(approximation.basis, u, slopes)
     deflate_slopes(residual.scores, residual.loadings, residual.corrections, slopes, u)
-    largest = largest_slope(slopes)
-    if largest == 0.0:
-        return Slopes(slopes, 0.0, 0.0)
-    depth = find_active_depth(slopes, largest, l1_bound, previous_depth, largest)
-    if t < trace.units.size:
-        trace.thresholds[t] = largest - depth
-    return Slopes(slopes, largest, depth)
+    return find_threshold(slopes, l1_bound, previous_depth, 0.0, work.candidates)
 
 
-@jit()
+@jit(allocates=False)
+def _write_image(residual: Residual, indices: Index, weights: Float, image: Float) -> None:
+    """Write the residual matrix times a sparse vector v to `image`.
+
+    `indices` and `weights` are the indices and values of the non-zero entries of v.
+    """
+    X, by_columns = residual.X, residual.by_columns
+    write_product(X, by_columns, residual.offsets, indices, weights, image)
+    subtract_components_from_image(residual.scores, residual.loadings, image, indices, weights)
+    n_corrections = residual.corrections.values.size
+    if n_corrections > 0:
+        p = residual.offsets.size
+        correct_image_of_sparse(residual.corrections, n_corrections, image, p, indices, weights)
+
+
+@jit(allocates=False)
 def _sparse_dot(values: Float, indices: Index, weights: Float) -> float:
     """Return the inner product of a dense vector and a sparse vector.
 
@@ -295,38 +418,3 @@ def _sparse_dot(values: Float, indices: Index, weights: Float) -> float:
     for k in range(indices.size):
         total += values[indices[k]] * weights[k]
     return total
-
-
-@jit()
-def _residual_times(residual: Residual, indices: Index, weights: Float) -> Float:
-    """Return the residual matrix times a sparse vector v, whose entries at `indices` are `weights`.
-
-    The other entries of v are zero.
-    """
-    image = multiply(residual.X, residual.by_columns, residual.offsets, indices, weights)
-    deflate_image(residual.scores, residual.loadings, residual.corrections, image, indices, weights)
-    return image
-
-
-@jit()
-def _residual_times_screened(
-    scores: Float, screen: Screen, positions: Index, weights: Float
-) -> Float:
-    """Return the residual matrix times a sparse vector v, computed from the columns of a screen.
-
-    A screen contains copies of some columns of the data, including all columns in which v is not
-    zero. `scores` are those of the components that are subtracted from the data. `positions` are
-    the positions of the non-zero entries of v among the columns of the screen, and `weights` are
-    the values of these entries.
-    """
-    image = screen_times(screen.packed, screen.rows, screen.offsets, positions, weights)
-    deflate_image(scores, screen.loadings, screen.corrections, image, positions, weights)
-    return image
-
-
-@jit()
-def _write_record(record: IterateRecord, t: int, u: Float, threshold: float) -> None:
-    # The record has no rows if the component need not be certified.
-    if t < record.thresholds.size:
-        copy_into(record.scores[t], u)
-        record.thresholds[t] = threshold

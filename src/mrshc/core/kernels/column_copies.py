@@ -13,13 +13,8 @@ from numpy.typing import NDArray
 
 from mrshc.core.array_types import Float, Index
 from mrshc.core.kernels.jit import jit
-from mrshc.core.kernels.products import (
-    multiply_columns,
-    multiply_rows,
-    multiply_transposed_columns,
-    multiply_transposed_rows,
-)
-from mrshc.core.kernels.vectors import take
+from mrshc.core.kernels.products import write_product_of_columns
+from mrshc.core.kernels.vectors import copy_into, take
 
 # Number of samples whose values are copied together. Eight values of a column fill a cache line.
 # The number does not affect the result.
@@ -87,32 +82,21 @@ def _write_columns(X: NDArray[Any], columns: Index, out: NDArray[Any]) -> None:
 
 
 @jit()
-def screen_transposed_times(
-    packed: NDArray[Any], rows: Index | None, offsets: Float, u: Float
-) -> Float:
-    """Return the transposed columns of a screen times u.
-
-    `packed`, `rows` and `offsets` are attributes of a
-    :class:`~mrshc.core.kernels.screening.Screen`.
-    """
-    if rows is None:
-        return multiply_transposed_rows(packed, offsets, u)
-    if rows.size == 0:
-        return multiply_transposed_rows(packed, offsets, u)
-    return multiply_transposed_columns(packed, rows, offsets, u)
+def write_rows_of_copies(
+    copies: ColumnCopies, X: NDArray[Any], columns: Index, rows: Index
+) -> None:
+    """Write the result of `copy_columns` to the first entries of `rows`."""
+    copy_into(rows, copy_columns(copies, X, columns))
 
 
 @jit()
-def screen_times(
-    packed: NDArray[Any], rows: Index | None, offsets: Float, positions: Index, weights: Float
-) -> Float:
-    """Return the columns of a screen times a sparse vector.
+def write_product_of_copies(
+    X: NDArray[Any], rows: Index, offsets: Float, positions: Index, weights: Float, out: Float
+) -> None:
+    """Write some centred columns times a sparse vector to `out`.
 
-    `positions` and `weights` are the positions and values of the non-zero entries of the vector.
-    The other parameters are those of `screen_transposed_times`.
+    The columns, before the `offsets` are subtracted, are the given rows of `X`. `positions` and
+    `weights` are the positions and values of the non-zero entries of the vector.
     """
-    if rows is None:
-        return multiply_rows(packed, offsets, positions, weights)
-    if rows.size == 0:
-        return multiply_rows(packed, offsets, positions, weights)
-    return multiply_columns(packed, take(rows, positions), take(offsets, positions), weights)
+    used = take(rows, positions)
+    write_product_of_columns(X, used, take(offsets, positions), weights, out)

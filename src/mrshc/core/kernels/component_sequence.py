@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mrshc.core.array_types import Float, Index, Mask
 from mrshc.core.kernels.alternation import (
@@ -21,7 +20,7 @@ from mrshc.core.kernels.alternation import (
 from mrshc.core.kernels.column_copies import ColumnCopies
 from mrshc.core.kernels.jit import jit
 from mrshc.core.kernels.residual import Residual
-from mrshc.core.kernels.screening import Trace
+from mrshc.core.kernels.slope_approximation import SinglePrecision, SlopeApproximation
 from mrshc.core.kernels.slope_basis import SlopeBasis
 from mrshc.core.kernels.vectors import copy_into
 
@@ -33,16 +32,12 @@ class SequenceStarts(NamedTuple):
     images: Float  # (r, n), the centred data times each vector
 
 
-class SequenceTraces(NamedTuple):
-    """A :class:`~mrshc.core.kernels.screening.Trace` of T iterations for each of r components."""
+class SequenceApproximations(NamedTuple):
+    """A :class:`~mrshc.core.kernels.slope_approximation.SlopeApproximation` for r components."""
 
-    scores: Float  # (r, T, n)
-    quantised_bounds: NDArray[np.uint8]  # (r, T, p)
-    units: Float  # (r, T)
-    thresholds: Float  # (r, T)
+    single: SinglePrecision  # the same for all components
     basis: SlopeBasis | None  # the first axis of its arrays is that of the r components
     copies: ColumnCopies | None  # copies of columns, which all components use
-    no_rows: Index | None  # the same for all components
 
 
 class SequenceEnd(NamedTuple):
@@ -68,7 +63,7 @@ def compute_components(
     column_norms: Float,
     starts: SequenceStarts,
     settings: AlternationSettings,
-    traces: SequenceTraces,
+    approximations: SequenceApproximations,
     end: SequenceEnd,
 ) -> ComponentSequence:
     """Return the sparse components that follow the earlier components under an L1 bound.
@@ -87,8 +82,8 @@ def compute_components(
         Start vectors of all components, including the earlier ones, which are not used.
     settings : AlternationSettings
         L1 bound and stopping criteria of each component.
-    traces : SequenceTraces
-        Traces of all components. The alternating algorithm uses and overwrites them.
+    approximations : SequenceApproximations
+        What slopes are approximated by. The alternating algorithm adds vectors to the bases.
     end : SequenceEnd
         Number of components, including the earlier ones, and number of features at which no further
         component is computed.
@@ -118,7 +113,7 @@ def compute_components(
             column_norms,
             AlternationStart(starts.vectors[row], starts.images[row]),
             settings,
-            _trace_of(traces, row),
+            _approximation_of(approximations, row),
             record,
         )
         copy_into(scores[row], result.u)
@@ -140,16 +135,12 @@ def compute_components(
 
 
 @jit()
-def _trace_of(traces: SequenceTraces, k: int) -> Trace:
-    """Return the trace of component k, counted from zero, as views of the arrays."""
-    return Trace(
-        traces.scores[k],
-        traces.quantised_bounds[k],
-        traces.units[k],
-        traces.thresholds[k],
-        _basis_of(traces.basis, k),
-        traces.copies,
-        traces.no_rows,
+def _approximation_of(approximations: SequenceApproximations, k: int) -> SlopeApproximation:
+    """Return the approximation of slopes for component k, counted from zero."""
+    return SlopeApproximation(
+        approximations.single,
+        _basis_of(approximations.basis, k),
+        approximations.copies,
     )
 
 

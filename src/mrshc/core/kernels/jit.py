@@ -15,7 +15,7 @@ R = TypeVar("R")
 _creation_lock = Lock()
 
 
-def jit(**options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def jit(*, allocates: bool = True, **options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Return a decorator that compiles a function on its first call.
 
     The compiled function releases the global interpreter lock while it runs. If the user presses
@@ -28,6 +28,10 @@ def jit(**options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
     Parameters
     ----------
+    allocates : bool, default=True
+        Whether the function makes new arrays, or receives some from the functions that it calls.
+        If not, numba does not count references to the arrays of the function. In functions that
+        take few microseconds, counting can take a large part of the time.
     **options
         Options of :func:`numba.njit`, such as `fastmath`.
 
@@ -39,7 +43,10 @@ def jit(**options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        return _CompiledFunction(function, options)
+        # The option "_nrt", numba's runtime that counts references, is not documented;
+        # `tests/core/kernels/test_jit.py` checks it. It is always given, since a function would
+        # otherwise take over the option of its caller.
+        return _CompiledFunction(function, options | {"_nrt": allocates})
 
     return decorate
 

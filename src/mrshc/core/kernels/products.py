@@ -44,61 +44,74 @@ def multiply_transposed(X: NDArray[Any], by_columns: bool, offsets: Float, u: Fl
     array of shape (p,)
         The product, in double precision.
     """
-    if by_columns:
-        return multiply_transposed_columns(X, index_range(offsets.size), offsets, u)
-    return multiply_transposed_rows(X, offsets, u)
-
-
-@jit()
-def multiply_transposed_rows(X: NDArray[Any], offsets: Float, u: Float) -> Float:
-    """Return the transposed centred data matrix times u, for data that are stored row by row.
-
-    `X`, of shape (n, p), is the data matrix before the `offsets` are subtracted from its columns.
-    `offsets` and the result have shape (p,), and `u` has shape (n,).
-    """
-    n, p = X.shape
-    out = np.zeros(p)
-    for start in range(0, p, _BLOCK):
-        stop = min(start + _BLOCK, p)
-        o, s = offsets[start:stop], out[start:stop]
-        i = 0
-        # Process four rows at a time, so that each running sum is loaded and stored once for four
-        # rows instead of once for each row. The rows are still added one after the other, so the
-        # order of summation does not change.
-        while i + 4 <= n:
-            a, b = X[i, start:stop], X[i + 1, start:stop]
-            c, d = X[i + 2, start:stop], X[i + 3, start:stop]
-            ua, ub, uc, ud = u[i], u[i + 1], u[i + 2], u[i + 3]
-            for j in range(s.size):
-                # Subtract the offset before multiplying: computing X'u first and then subtracting
-                # the offset times the sum of u would lose digits to cancellation.
-                t = s[j] + (a[j] - o[j]) * ua
-                t = t + (b[j] - o[j]) * ub
-                t = t + (c[j] - o[j]) * uc
-                s[j] = t + (d[j] - o[j]) * ud
-            i += 4
-        while i < n:
-            a = X[i, start:stop]
-            for j in range(s.size):
-                s[j] += (a[j] - o[j]) * u[i]
-            i += 1
+    out = np.empty(offsets.size)
+    write_transposed_product(X, by_columns, offsets, u, out)
     return out
 
 
 @jit()
-def multiply_transposed_columns(X: NDArray[Any], rows: Index, offsets: Float, u: Float) -> Float:
-    """Return some transposed centred columns times u, for columns with consecutive values.
+def write_transposed_product(
+    X: NDArray[Any], by_columns: bool, offsets: Float, u: Float, out: Float
+) -> None:
+    """Write the result of `multiply_transposed` to `out`."""
+    if by_columns:
+        write_transposed_product_of_columns(X, index_range(offsets.size), offsets, u, out)
+    else:
+        write_transposed_product_of_rows(X, offsets, u, out)
+
+
+@jit(allocates=False)
+def write_transposed_product_of_rows(X: NDArray[Any], offsets: Float, u: Float, out: Float) -> None:
+    """Write the transposed centred data matrix times u to `out`, for data stored row by row.
+
+    The first p columns of `X`, which has n rows, are the data matrix before the `offsets` are
+    subtracted from its columns. `u` has shape (n,) and `out` has shape (p,). `X` and `offsets` may
+    have more columns.
+    """
+    n, p = X.shape[0], out.size
+    for start in range(0, p, _BLOCK):
+        # Numba lets signed indices that may be negative count from the end, as Python does. A loop
+        # over such indices cannot be vectorised, so the indices are unsigned.
+        first, last = np.uintp(start), np.uintp(min(start + _BLOCK, p))
+        for j in range(first, last):
+            out[j] = 0.0
+        i = 0
+        # Process four rows at a time, so that each running sum is loaded and stored once for four
+        # rows instead of once for each row. The rows are still added one after the other, so the
+        # order of summation does not change. The entries are addressed by row and column: a view
+        # of each row would be counted as a reference, which takes longer than a short row.
+        while i + 4 <= n:
+            a, b, c, d = u[i], u[i + 1], u[i + 2], u[i + 3]
+            for j in range(first, last):
+                offset = offsets[j]
+                # Subtract the offset before multiplying: computing X'u first and then subtracting
+                # the offset times the sum of u would lose digits to cancellation.
+                t = out[j] + (X[i, j] - offset) * a
+                t = t + (X[i + 1, j] - offset) * b
+                t = t + (X[i + 2, j] - offset) * c
+                out[j] = t + (X[i + 3, j] - offset) * d
+            i += 4
+        while i < n:
+            for j in range(first, last):
+                out[j] += (X[i, j] - offsets[j]) * u[i]
+            i += 1
+
+
+@jit(allocates=False)
+def write_transposed_product_of_columns(
+    X: NDArray[Any], rows: Index, offsets: Float, u: Float, out: Float
+) -> None:
+    """Write some transposed centred columns times u to `out`, for columns with consecutive values.
 
     The columns, before the `offsets` are subtracted, are the given rows of `X`, which has n
-    columns. `rows`, `offsets` and the result have the same length, and `u` has shape (n,).
+    columns. `offsets` and `out` have an entry for each of these rows, and `u` has shape (n,).
     """
-    p, n = rows.size, X.shape[1]
-    out = np.empty(p)
+    n, count = X.shape[1], rows.size
     j = 0
     # Process four columns at a time: their four sums do not depend on each other, so the processor
     # need not wait for one addition to finish before it starts the next. Within each sum, the
     # samples are added in order.
-    while j + 4 <= p:
+    while j + 4 <= count:
         a, b, c, d = X[rows[j]], X[rows[j + 1]], X[rows[j + 2]], X[rows[j + 3]]
         oa, ob, oc, od = offsets[j], offsets[j + 1], offsets[j + 2], offsets[j + 3]
         ta = tb = tc = td = 0.0
@@ -109,13 +122,12 @@ def multiply_transposed_columns(X: NDArray[Any], rows: Index, offsets: Float, u:
             td += (d[i] - od) * u[i]
         out[j], out[j + 1], out[j + 2], out[j + 3] = ta, tb, tc, td
         j += 4
-    while j < p:
+    while j < count:
         total, a = 0.0, X[rows[j]]
         for i in range(n):
             total += (a[i] - offsets[j]) * u[i]
         out[j] = total
         j += 1
-    return out
 
 
 @jit()
@@ -141,57 +153,77 @@ def multiply(
     array of shape (n,)
         The product, in double precision.
     """
-    if by_columns:
-        return multiply_columns(X, indices, take(offsets, indices), weights)
-    return multiply_rows(X, offsets, indices, weights)
+    out = np.empty(X.shape[1] if by_columns else X.shape[0])
+    write_product(X, by_columns, offsets, indices, weights, out)
+    return out
 
 
 @jit()
-def multiply_rows(X: NDArray[Any], offsets: Float, indices: Index, weights: Float) -> Float:
-    """Return the centred data matrix times a sparse vector, for data that are stored row by row.
+def write_product(
+    X: NDArray[Any],
+    by_columns: bool,
+    offsets: Float,
+    indices: Index,
+    weights: Float,
+    out: Float,
+) -> None:
+    """Write the result of `multiply` to `out`, of shape (n,).
 
-    `X`, of shape (n, p), is the data matrix before the `offsets`, of shape (p,), are subtracted
-    from its columns. The other parameters and the result are those of `multiply`.
+    `weights` may have more entries than `indices`.
     """
-    n = X.shape[0]
-    out = np.empty(n)
+    if by_columns:
+        write_product_of_columns(X, indices, take(offsets, indices), weights, out)
+    else:
+        write_product_of_rows(X, offsets, indices, weights, out)
+
+
+@jit(allocates=False)
+def write_product_of_rows(
+    X: NDArray[Any], offsets: Float, indices: Index, weights: Float, out: Float
+) -> None:
+    """Write the centred data matrix times a sparse vector to `out`, for data stored row by row.
+
+    `X`, of shape (n, p), is the data matrix before the `offsets` are subtracted from its columns.
+    `indices` and `weights` are those of `write_product`, and `out` has shape (n,).
+    """
+    n, count = out.size, indices.size
     i = 0
     # Process four samples at a time: their four sums do not depend on each other, so the processor
     # need not wait for one addition to finish before it starts the next.
     while i + 4 <= n:
-        a, b, c, d = X[i], X[i + 1], X[i + 2], X[i + 3]
-        ta = tb = tc = td = 0.0
-        for k in range(indices.size):
+        a = b = c = d = 0.0
+        for k in range(count):
             j = indices[k]
             offset, weight = offsets[j], weights[k]
-            ta += (a[j] - offset) * weight
-            tb += (b[j] - offset) * weight
-            tc += (c[j] - offset) * weight
-            td += (d[j] - offset) * weight
-        out[i], out[i + 1], out[i + 2], out[i + 3] = ta, tb, tc, td
+            a += (X[i, j] - offset) * weight
+            b += (X[i + 1, j] - offset) * weight
+            c += (X[i + 2, j] - offset) * weight
+            d += (X[i + 3, j] - offset) * weight
+        out[i], out[i + 1], out[i + 2], out[i + 3] = a, b, c, d
         i += 4
     while i < n:
         total = 0.0
-        for k in range(indices.size):
+        for k in range(count):
             total += (X[i, indices[k]] - offsets[indices[k]]) * weights[k]
         out[i] = total
         i += 1
-    return out
 
 
-@jit()
-def multiply_columns(X: NDArray[Any], rows: Index, offsets: Float, weights: Float) -> Float:
-    """Return the sum of some centred columns times weights, for columns with consecutive values.
+@jit(allocates=False)
+def write_product_of_columns(
+    X: NDArray[Any], rows: Index, offsets: Float, weights: Float, out: Float
+) -> None:
+    """Write the sum of some centred columns times weights, for columns with consecutive values.
 
-    The columns, before the `offsets` are subtracted, are the given rows of `X`. `rows`, `offsets`
-    and `weights` have the same length.
+    The columns, before the `offsets` are subtracted, are the given rows of `X`. `offsets` and
+    `weights` have an entry for each of these rows.
     """
-    out = np.zeros(X.shape[1])
+    for i in range(out.size):
+        out[i] = 0.0
     for k in range(rows.size):
         column, offset, weight = X[rows[k]], offsets[k], weights[k]
         for i in range(out.size):
             out[i] += (column[i] - offset) * weight
-    return out
 
 
 @jit()

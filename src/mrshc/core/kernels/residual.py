@@ -44,48 +44,62 @@ class Residual(NamedTuple):
     corrections: CellCorrections  # corrections of the entries that are missing in the data
 
 
-@jit()
+@jit(allocates=False)
 def deflate_slopes(
     scores: Float, loadings: Float, corrections: CellCorrections, slopes: Float, u: Float
 ) -> None:
     """Replace X'u, in place, by R'u, where X is the centred data and R is the residual.
 
-    The products may be restricted to a subset of the columns of X and R.
-
     Parameters
     ----------
     scores : array of shape (k, n)
         Scores of the k components that are subtracted from X.
-    loadings : array of shape (k, m)
-        Loadings of these components in the m columns that `slopes` refers to.
+    loadings : array of shape (k, p)
+        Loadings of these components.
     corrections : CellCorrections
-        Corrections of the residual in these m columns. Their column indices are positions among
-        the m columns.
-    slopes : array of shape (m,)
-        Inner products of u with these m columns of X. They are overwritten with the inner products
-        of u with the same columns of R.
+        Corrections of the residual.
+    slopes : array of shape (p,)
+        Inner products of u with the p columns of X. They are overwritten with the inner products of
+        u with the columns of R.
     u : array of shape (n,)
         The vector u, with one entry for each of the n samples.
     """
+    subtract_components(scores, loadings, slopes, u)
+    correct_slopes(corrections, corrections.values.size, slopes, u)
+
+
+@jit(allocates=False)
+def subtract_components(scores: Float, loadings: Float, slopes: Float, u: Float) -> None:
+    """Subtract, in place, the contribution of the earlier components from X'u.
+
+    The parameters are those of `deflate_slopes`, except that `slopes` may be those of the first
+    columns only.
+    """
     for k in range(scores.shape[0]):
-        projection = dot(scores[k], u)
-        row = loadings[k]
+        projection = 0.0
+        for i in range(u.size):
+            projection += scores[k, i] * u[i]
         for j in range(slopes.size):
-            slopes[j] -= projection * row[j]
-    for k in range(corrections.values.size):
+            slopes[j] -= projection * loadings[k, j]
+
+
+@jit(allocates=False)
+def correct_slopes(
+    corrections: CellCorrections, n_corrections: int, slopes: Float, u: Float
+) -> None:
+    """Add the product of a transposed matrix of corrections with u to `slopes`, in place.
+
+    The matrix contains the first `n_corrections` corrections.
+    """
+    for k in range(n_corrections):
         slopes[corrections.columns[k]] += corrections.values[k] * u[corrections.rows[k]]
 
 
-@jit()
-def deflate_image(
-    scores: Float,
-    loadings: Float,
-    corrections: CellCorrections,
-    image: Float,
-    indices: Index,
-    weights: Float,
+@jit(allocates=False)
+def subtract_components_from_image(
+    scores: Float, loadings: Float, image: Float, indices: Index, weights: Float
 ) -> None:
-    """Replace Xv, in place, by Rv, where X is the centred data and R is the residual.
+    """Subtract, in place, the contribution of the earlier components from Xv.
 
     The vector v is sparse. It may be given on a subset of the columns if all entries of v outside
     the subset are zero.
@@ -96,13 +110,12 @@ def deflate_image(
         Scores of the k components that are subtracted from X.
     loadings : array of shape (k, m)
         Loadings of these components in the m columns on which v is given.
-    corrections : CellCorrections
-        Corrections of the residual in these m columns. Their column indices are positions among
-        the m columns.
     image : array of shape (n,)
-        The product Xv, overwritten with Rv.
-    indices, weights : arrays of the same length
-        Positions of the non-zero entries of v among the m columns, and the values of these entries.
+        The product Xv, which is overwritten.
+    indices : array
+        Positions of the non-zero entries of v among the m columns.
+    weights : array
+        Values of these entries, possibly followed by others.
     """
     for k in range(scores.shape[0]):
         projection = 0.0
@@ -110,15 +123,30 @@ def deflate_image(
             projection += loadings[k, indices[m]] * weights[m]
         for i in range(image.size):
             image[i] -= projection * scores[k, i]
-    # correct_image needs v as a dense vector, which is made only if there are corrections.
-    if corrections.values.size > 0:
-        v = np.zeros(loadings.shape[1])
-        for m in range(indices.size):
-            v[indices[m]] = weights[m]
-        correct_image(corrections, image, v)
 
 
 @jit()
+def correct_image_of_sparse(
+    corrections: CellCorrections,
+    n_corrections: int,
+    image: Float,
+    n_columns: int,
+    indices: Index,
+    weights: Float,
+) -> None:
+    """Add the product of a matrix of corrections with a sparse vector v to `image`, in place.
+
+    The matrix has `n_columns` columns and contains the first `n_corrections` corrections. `indices`
+    and `weights` are the positions and values of the non-zero entries of v.
+    """
+    v = np.zeros(n_columns)
+    for m in range(indices.size):
+        v[indices[m]] = weights[m]
+    for k in range(n_corrections):
+        image[corrections.rows[k]] += corrections.values[k] * v[corrections.columns[k]]
+
+
+@jit(allocates=False)
 def correct_image(corrections: CellCorrections, image: Float, v: Float) -> None:
     """Add the product of a matrix of corrections with a dense vector v to `image`, in place.
 
@@ -129,7 +157,7 @@ def correct_image(corrections: CellCorrections, image: Float, v: Float) -> None:
         image[corrections.rows[k]] += corrections.values[k] * v[corrections.columns[k]]
 
 
-@jit()
+@jit(allocates=False)
 def orthogonalise(image: Float, scores: Float) -> None:
     """Subtract from a vector, in place, its projection onto the space spanned by score vectors.
 

@@ -20,19 +20,36 @@ from numpy.typing import NDArray
 from mrshc.core.array_types import Float, Index
 from mrshc.core.kernels.column_copies import (
     ColumnCopies,
-    copy_columns,
-    screen_transposed_times,
+    write_product_of_copies,
+    write_rows_of_copies,
 )
 from mrshc.core.kernels.jit import jit
+from mrshc.core.kernels.products import (
+    write_product_of_rows,
+    write_transposed_product_of_columns,
+    write_transposed_product_of_rows,
+)
 from mrshc.core.kernels.residual import (
     CellCorrections,
     Residual,
+    correct_image_of_sparse,
+    correct_slopes,
     correction_norms,
     deflate_slopes,
+    subtract_components,
+    subtract_components_from_image,
 )
-from mrshc.core.kernels.slope_basis import SlopeBasis, combine_slopes
-from mrshc.core.kernels.sparse_direction import find_active_depth, largest_slope
-from mrshc.core.kernels.vectors import copy_into, euclidean_distance, take
+from mrshc.core.kernels.slope_approximation import (
+    SlopeApproximation,
+    absolute_error,
+    approximate_slopes,
+)
+from mrshc.core.kernels.sparse_direction import (
+    Candidates,
+    find_active_depth,
+    largest_slope,
+)
+from mrshc.core.kernels.vectors import copy_into
 
 # The following three constants affect only the speed, since a screen never changes a result.
 # The radius of a screen is this multiple of the last change of u. When the iterations converge, the
@@ -46,15 +63,8 @@ _THRESHOLD_MARGIN = 0.05
 # an eighth of the memory of X.
 _MAX_FRACTION = 0.125
 
-# A screen that is made from a basis is valid within a radius only if it contains at most this
-# fraction of the columns. Otherwise it is made for one u, and copying its columns takes less time.
-_MAX_FRACTION_WITHIN_RADIUS = 1 / 32
-
-# Upper bounds of slopes are stored as bytes, in units of 1/254 of the largest slope. Rounding up
-# turns the largest slope into at most 255, the largest value of a byte.
-_N_BOUND_STEPS = 254.0
-# Upper limit of the rounding errors of a slope in these units; they are about 1e-13.
-_BOUND_ROUNDING = 1e-9
+# The same fraction for a screen that is made for a single u.
+_SMALL_MARGIN = 0.001
 
 
 class ColumnNorms(NamedTuple):
@@ -68,125 +78,124 @@ class ColumnNorms(NamedTuple):
     added: Float  # (p,), upper bounds of the norms of residual minus centred data
 
 
-class Slopes(NamedTuple):
-    """Slopes (inner products with u) of m columns, and the soft threshold."""
+class Threshold(NamedTuple):
+    """Soft threshold of slopes, which are inner products of columns with u."""
 
-    values: Float  # (m,), the slope of each column
     largest: float  # largest absolute slope
     active_depth: float  # `largest` minus threshold; negative if the threshold is not known
+    n_candidates: int  # number of slopes that may be active
 
 
 class Screen(NamedTuple):
-    """Copies of all columns whose slope can exceed a bound for some u within `radius` of `anchor`.
+    """Arrays for the columns of a screen, which each screen overwrites.
 
-    The slope of a column is its inner product with u. The bound, `slope_bound`, applies to the
-    absolute value of the slope.
+    A screen of m columns uses the first m columns of `packed`, and the first m entries of the
+    arrays of length max_m. The arrays are allocated once for all screens of a component.
     """
 
-    columns: Index  # (m,), indices of the columns, increasing
-    # Copies of the columns, before offsets are subtracted: an array of shape (n, m), unless `rows`
-    # has m entries; then the rows of an array with n columns.
+    columns: Index  # (max_m + 1,), indices of the columns, increasing
+    # (n, max_m), copies of the columns, before offsets are subtracted; for few samples
     packed: NDArray[Any]
-    rows: Index | None  # (m,), rows of `packed` with the columns, or no entries; None: few samples
-    offsets: Float  # (m,), offsets of the columns
-    loadings: Float  # (k, m), loadings of the k earlier components in the columns
+    # (max_m,), rows of the array of the columns with consecutive values; for many samples
+    rows: Index
+    offsets: Float  # (max_m,), offsets of the columns
+    loadings: Float  # (k, max_m), loadings of the k earlier components in the columns
     corrections: CellCorrections  # corrections in the columns
     anchor: Float  # (n,), the reference vector
-    radius: float  # largest distance of u from `anchor`; negative for an empty screen
+
+
+class ScreenRange(NamedTuple):
+    """The vectors u for which a screen is valid, and the number of its columns.
+
+    The screen contains all columns whose absolute slope can exceed the slope bound for some u
+    within the radius of the anchor.
+    """
+
+    n_columns: int  # zero if there is no screen, because it would not save time
+    radius: float  # largest distance of u from the anchor; negative if there is no screen
     slope_bound: float  # within the radius, no column outside the screen has a larger slope
-
-
-class ScreenPlan(NamedTuple):
-    """The columns that a screen will contain; none if the screen would not save time."""
-
-    columns: Index  # (m,), indices of the columns, increasing
-    radius: float  # as in `Screen`
-    slope_bound: float  # as in `Screen`
-
-
-class Trace(NamedTuple):
-    """Upper bounds of all slopes in the iterations of a previous run of the alternating algorithm.
-
-    In iteration t, u was `scores[t]`, and the absolute inner product of column j of the centred
-    data with u was at most `quantised_bounds[t, j] * units[t]`. In iteration t of a run with a
-    similar L1 bound, u is similar, so the bounds can be used to make screens. The bounds are stored
-    as bytes to save memory.
-    """
-
-    scores: Float  # (T, n), the vector u of each iteration
-    quantised_bounds: NDArray[np.uint8]  # (T, p), bounds in multiples of `units`
-    units: Float  # (T,), unit of the bounds of each iteration
-    thresholds: Float  # (T,), soft thresholds; negative if the bounds were not computed
-    # exact slopes at some vectors u of all iterations, for many samples; None for few
-    basis: SlopeBasis | None
-    copies: ColumnCopies | None  # copies of columns, for many samples; None for few
-    no_rows: Index | None  # `rows` of a screen with an (n, m) array; its type is always the same
+    n_corrections: int  # number of corrections in the columns; known when the screen is written
 
 
 @jit()
-def empty_screen(X: NDArray[Any], rows: Index | None) -> Screen:
-    """Return a screen without columns, which is not valid for any u.
+def empty_screen(residual: Residual, n: int, p: int, copies: ColumnCopies | None) -> Screen:
+    """Return arrays for screens of a residual with n samples and p columns."""
+    max_columns, n_corrections = int(_MAX_FRACTION * p), residual.corrections.values.size
+    # For many samples, a screen refers to other copies of the columns.
+    n_packed = n if copies is None else 0
+    return Screen(
+        np.empty(max_columns + 1, np.intp),
+        np.empty((n_packed, max_columns), residual.X.dtype),
+        np.empty(max_columns, np.intp),
+        np.empty(max_columns),
+        np.empty((residual.scores.shape[0], max_columns)),
+        CellCorrections(
+            np.empty(n_corrections, np.intp),
+            np.empty(n_corrections, np.intp),
+            np.empty(n_corrections),
+        ),
+        np.empty(n),
+    )
 
-    The array `packed` of the screen has the data type of X. `rows` is the attribute
-    `no_rows` of a trace.
-    """
-    # A compiled function cannot return a Screen in some cases and None in others, so a negative
-    # radius is used instead of None.
-    packed = np.empty((0, 0), X.dtype)
-    indices, values = np.empty(0, np.intp), np.empty(0)
-    corrections = CellCorrections(indices, indices, values)
-    loadings = np.empty((0, 0))
-    return Screen(indices, packed, rows, values, loadings, corrections, values, -1.0, 0.0)
+
+@jit(allocates=False)
+def no_screen() -> ScreenRange:
+    """Return the range of a screen that is not valid for any u."""
+    return ScreenRange(0, -1.0, 0.0, 0)
 
 
-@jit()
-def screened_slopes(
-    scores: Float, screen: Screen, u: Float, l1_bound: float, previous_depth: float
-) -> Slopes:
-    """Return the slopes of the columns of a screen, and the active depth if it can be determined.
+@jit(allocates=False)
+def _screen_range(n_columns: int, radius: float, slope_bound: float) -> ScreenRange:
+    """Return the range of a screen, which is not valid for any u if it has no columns."""
+    return ScreenRange(n_columns, radius if n_columns > 0 else -1.0, slope_bound, 0)
 
-    The slope of a column of the residual is its inner product with u. The active depth is the
-    largest absolute slope minus the soft threshold.
+
+@jit(allocates=False)
+def find_threshold(
+    slopes: Float,
+    l1_bound: float,
+    previous_depth: float,
+    slope_bound: float,
+    candidates: Candidates,
+) -> Threshold:
+    """Return the soft threshold of slopes if it exceeds a bound.
 
     Parameters
     ----------
-    scores : array of shape (k, n)
-        Scores of the k components that are subtracted from the data.
-    screen : Screen
-        The columns for which slopes are computed.
-    u : array of shape (n,)
-        The current scores, within the radius of the screen.
+    slopes : array of shape (m,)
+        The slopes of m columns.
     l1_bound : float
         L1 bound of the loadings.
     previous_depth : float
         Active depth of the previous iteration, from which the search for the active depth starts;
         negative if there is no previous iteration.
+    slope_bound : float
+        Largest slope of columns that are not among the given ones; zero if there are none.
+    candidates : Candidates
+        Output: the slopes that may be active.
 
     Returns
     -------
-    Slopes
-        The slopes and the active depth. The active depth is negative if columns outside the screen
-        may have slopes above the soft threshold.
+    Threshold
+        The active depth is negative if other columns may have slopes above the soft threshold. It
+        is zero if all slopes are zero.
     """
-    slopes = screen_transposed_times(screen.packed, screen.rows, screen.offsets, u)
-    deflate_slopes(scores, screen.loadings, screen.corrections, slopes, u)
     largest = largest_slope(slopes)
-    if largest <= screen.slope_bound:
-        return Slopes(slopes, largest, -1.0)
-    # The search is limited to thresholds above the slope bound, because columns outside the screen
-    # may exceed a smaller threshold.
-    max_depth = largest - screen.slope_bound
-    depth = find_active_depth(slopes, largest, l1_bound, previous_depth, max_depth)
-    return Slopes(slopes, largest, depth)
+    if largest <= slope_bound:
+        return Threshold(largest, -1.0 if slope_bound > 0.0 else 0.0, 0)
+    # The search is limited to thresholds above the slope bound, because other columns may exceed a
+    # smaller threshold.
+    depth, n_candidates = find_active_depth(
+        slopes, largest, l1_bound, previous_depth, largest - slope_bound, candidates
+    )
+    return Threshold(largest, depth, n_candidates)
 
 
-@jit()
+@jit(allocates=False)
 def plan_from_slopes(
-    slopes: Float, threshold: float, norms: ColumnNorms, last_move: float
-) -> ScreenPlan:
-    """Return the columns of a screen whose anchor is the current u, given the slopes at u.
-
-    If a screen would contain so many columns that it would not save time, the plan has no columns.
+    slopes: Float, threshold: float, norms: ColumnNorms, last_move: float, columns: Index
+) -> ScreenRange:
+    """Choose the columns of a screen whose anchor is the current u, given the slopes at u.
 
     Parameters
     ----------
@@ -198,21 +207,27 @@ def plan_from_slopes(
         Norms of the columns of the centred data, and of the values that are added to them.
     last_move : float
         Norm of the last change of u, from which the radius of the screen is derived.
+    columns : array
+        Output: the indices of the columns, in increasing order. An array `columns` of a `Screen`.
     """
     radius = _RADIUS_FACTOR * last_move
     slope_bound = (1.0 - _THRESHOLD_MARGIN) * threshold
-    columns = _candidate_columns(slopes, norms, radius, slope_bound, _MAX_FRACTION)
-    return ScreenPlan(columns, radius, slope_bound)
+    n_columns = _write_candidate_columns(
+        slopes, norms, radius, slope_bound, columns.size - 1, columns
+    )
+    return _screen_range(n_columns, radius, slope_bound)
 
 
-@jit()
-def _candidate_columns(
-    slopes: Float, norms: ColumnNorms, radius: float, slope_bound: float, max_fraction: float
-) -> Index:
-    """Return the indices of the columns whose absolute slope may reach a bound near the current u.
-
-    The indices are in increasing order. There are none if more than a given fraction of the columns
-    may reach the bound.
+@jit(allocates=False)
+def _write_candidate_columns(
+    slopes: Float,
+    norms: ColumnNorms,
+    radius: float,
+    slope_bound: float,
+    max_columns: int,
+    columns: Index,
+) -> int:
+    """Find the columns whose absolute slope may reach a bound near the current u.
 
     Parameters
     ----------
@@ -225,85 +240,44 @@ def _candidate_columns(
     slope_bound : float
         The bound. A column is left out only if its absolute slope is below the bound for all
         vectors within the radius of u.
-    max_fraction : float
-        Largest fraction of the columns.
+    max_columns : int
+        Largest number of columns.
+    columns : array with more than `max_columns` entries
+        Output: the indices of the columns, in increasing order.
+
+    Returns
+    -------
+    int
+        Number of columns; zero if there are more than `max_columns`.
     """
-    max_columns = int(max_fraction * slopes.size)
-    columns = np.empty(max_columns + 1, np.intp)
-    # Assign the arrays in the named tuple to local variables before the loop; otherwise numba would
-    # update the reference counts of the arrays in each iteration.
+    # Counting alone is vectorised, and most sets of columns that are too large end here.
     data, added = norms.data, norms.added
-    count = 0
-    for j in range(slopes.size):
-        # Every index is written, but it is overwritten by the next index unless the count
-        # increases. The loop therefore has few branches.
-        columns[count] = j
-        count += abs(slopes[j]) + (data[j] + added[j]) * radius >= slope_bound
-        if count > max_columns:
-            return np.empty(0, np.intp)
-    return columns[:count].copy()
-
-
-@jit()
-def has_bounds(trace: Trace, t: int) -> bool:
-    """Return whether a trace contains bounds of the slopes for iteration t.
-
-    The trace contains bounds if it has a row t and a previous run computed all slopes in iteration
-    t.
-    """
-    return t < trace.units.size and trace.thresholds[t] > 0.0
-
-
-@jit()
-def plan_from_trace(norms: ColumnNorms, trace: Trace, t: int, u: Float) -> ScreenPlan:
-    """Return the columns of a screen that is valid at u, given the bounds of a previous run.
-
-    The anchor of the screen is the vector u of iteration t in the trace. The radius is the distance
-    between the anchor and the current u. If a screen would contain so many columns that it would
-    not save time, the plan has no columns.
-
-    Parameters
-    ----------
-    norms : ColumnNorms
-        Norms of the columns of the centred data, and of the values that are added to them.
-    trace : Trace
-        Upper bounds of the slopes in the previous run of the alternating algorithm.
-    t : int
-        Number of the iteration. The trace must contain bounds for iteration t.
-    u : array of shape (n,)
-        The current scores.
-    """
-    radius = euclidean_distance(u, trace.scores[t])
-    slope_bound = (1.0 - _THRESHOLD_MARGIN) * trace.thresholds[t]
-    bounds, unit = trace.quantised_bounds[t], trace.units[t]
-    data, added = norms.data, norms.added
-    max_columns = int(_MAX_FRACTION * data.size)
-    columns = np.empty(max_columns + 1, np.intp)
     count = 0
     for j in range(data.size):
-        columns[count] = j  # as in `_candidate_columns`
-        # The bounds apply to the centred data. A slope of the residual differs from it by at most
-        # the norm of the values that are added, since u is a unit vector.
-        count += bounds[j] * unit + data[j] * radius + added[j] >= slope_bound
-        if count > max_columns:
-            count = 0
-            break
-    return ScreenPlan(columns[:count].copy(), radius, slope_bound)
+        count += abs(slopes[j]) + (data[j] + added[j]) * radius >= slope_bound
+    if count > max_columns:
+        return 0
+    count = 0
+    for j in range(data.size):
+        # Every index is written, but it is overwritten by the next index unless the count
+        # increases. The loop therefore has no branch.
+        columns[count] = j
+        count += abs(slopes[j]) + (data[j] + added[j]) * radius >= slope_bound
+    return count
 
 
-@jit()
-def plan_from_basis(
+@jit(allocates=False)
+def plan_from_approximation(
     residual: Residual,
     norms: ColumnNorms,
-    basis: SlopeBasis | None,
+    approximation: SlopeApproximation,
     u: Float,
-    last_move: float,
-    l1_bound: float,
-    previous_depth: float,
-) -> ScreenPlan:
-    """Return the columns of a screen whose anchor is u, given the slopes at other vectors.
-
-    If a screen would contain so many columns that it would not save time, the plan has no columns.
+    search: tuple[float, float, float],
+    slopes: Float,
+    candidates: Candidates,
+    columns: Index,
+) -> ScreenRange:
+    """Choose the columns of a screen whose anchor is u, given approximate slopes at u.
 
     Parameters
     ----------
@@ -311,114 +285,173 @@ def plan_from_basis(
         The residual whose columns are screened.
     norms : ColumnNorms
         Norms of the columns of the centred data, and of the values that are added to them.
-    basis : SlopeBasis or None
-        Vectors with known slopes, at least one; the plan has no columns if it is None.
+    approximation : SlopeApproximation
+        What the slopes are approximated by.
     u : array of shape (n,)
         The current scores.
-    last_move : float
-        Norm of the last change of u, from which the radius of the screen is derived.
-    l1_bound, previous_depth : float
-        Arguments of :func:`~mrshc.core.kernels.sparse_direction.find_active_depth`, by which the
-        soft threshold is estimated.
+    search : tuple of float
+        The L1 bound, the previous depth, by both of which the soft threshold is estimated (see
+        `find_threshold`), and the norm of the last change of u, from which the radius of the screen
+        is derived.
+    slopes, candidates : array of shape (p,) and Candidates
+        Arrays that are overwritten.
+    columns : array
+        Output: the indices of the columns, in increasing order. An array `columns` of a `Screen`.
     """
-    if basis is None:
-        return ScreenPlan(np.empty(0, np.intp), 0.0, 0.0)
-    slopes = np.empty(norms.data.size)
-    error = combine_slopes(basis, u, slopes)
+    l1_bound, previous_depth, last_move = search
+    error = approximate_slopes(approximation.single, approximation.basis, u, slopes)
     deflate_slopes(residual.scores, residual.loadings, residual.corrections, slopes, u)
-    largest = largest_slope(slopes)
-    if largest == 0.0:
-        return ScreenPlan(np.empty(0, np.intp), 0.0, 0.0)
-    threshold = largest - find_active_depth(slopes, largest, l1_bound, previous_depth, largest)
+    found = find_threshold(slopes, l1_bound, previous_depth, 0.0, candidates)
+    if found.largest == 0.0:
+        return no_screen()
+    threshold, rest = found.largest - found.active_depth, absolute_error(approximation.single)
     slope_bound = (1.0 - _THRESHOLD_MARGIN) * threshold
     radius = _RADIUS_FACTOR * last_move
-    columns = _candidate_columns(
-        slopes, norms, error + radius, slope_bound, _MAX_FRACTION_WITHIN_RADIUS
+    n_columns = _write_candidate_columns(
+        slopes, norms, error + radius, slope_bound - rest, columns.size - 1, columns
     )
-    if columns.size == 0:
+    if n_columns == 0:
         radius = 0.0
-        columns = _candidate_columns(slopes, norms, error, slope_bound, _MAX_FRACTION)
-    return ScreenPlan(columns, radius, slope_bound)
+        slope_bound = (1.0 - _SMALL_MARGIN) * threshold
+        n_columns = _write_candidate_columns(
+            slopes, norms, error, slope_bound - rest, columns.size - 1, columns
+        )
+    return _screen_range(n_columns, radius, slope_bound)
 
 
-@jit()
-def write_trace(trace: Trace, t: int, u: Float, slopes: Float) -> None:
-    """Write the scores u and upper bounds of the slopes to row t of a trace.
-
-    `u` has shape (n,). `slopes`, of shape (p,), are the inner products of the p columns of the
-    centred data with u.
-    """
-    # The unit must be positive, since slopes are divided by it even if all slopes are zero. The
-    # lower limit 1e-300 is far below any unit that occurs otherwise.
-    unit = max(largest_slope(slopes) / _N_BOUND_STEPS, 1e-300)
-    copy_into(trace.scores[t], u)
-    trace.units[t] = unit
-    # A negative threshold marks the row as not yet valid. The caller computes the threshold later,
-    # after earlier components have been subtracted.
-    trace.thresholds[t] = -1.0
-    bounds, per_unit = trace.quantised_bounds[t], 1.0 / unit
-    for j in range(slopes.size):
-        # The conversion to an integer rounds down, so 1 is added to obtain an upper bound. A
-        # multiplication takes less time than a division. The small number exceeds its rounding
-        # errors.
-        bounds[j] = np.uint8(abs(slopes[j]) * per_unit + (1.0 + _BOUND_ROUNDING))
-
-
-@jit()
-def pack_screen(residual: Residual, plan: ScreenPlan, anchor: Float, rows: Index | None) -> Screen:
-    """Return a screen with copies of the planned columns, their offsets, loadings and corrections.
-
-    `anchor` is the vector u from which the distance of other vectors is measured. `rows` is the
-    attribute `no_rows` of a trace.
-    """
-    packed = _pack_columns(residual.X, residual.by_columns, plan.columns)
-    return _complete_screen(residual, plan, anchor, packed, rows)
-
-
-@jit()
-def refer_screen(
+@jit(allocates=False)
+def write_screen(
     residual: Residual,
-    plan: ScreenPlan,
+    screen: Screen,
+    within: ScreenRange,
     anchor: Float,
     copies: ColumnCopies | None,
-    rows: Index | None,
-) -> Screen:
-    """Return the screen of `pack_screen`, which refers to columns with consecutive values.
+) -> ScreenRange:
+    """Write the arrays of a screen whose columns have been chosen, and return its range.
 
-    Screens that were made before are no longer valid.
+    `within` is the range that the choice of the columns returned, and `copies` is the attribute of
+    a `SlopeApproximation`.
     """
+    m, columns, offsets, loadings = (
+        within.n_columns,
+        screen.columns,
+        screen.offsets,
+        screen.loadings,
+    )
+    copy_into(screen.anchor, anchor)
+    for k in range(m):
+        offsets[k] = residual.offsets[columns[k]]
+    for r in range(loadings.shape[0]):
+        for k in range(m):
+            loadings[r, k] = residual.loadings[r, columns[k]]
+    _write_columns(residual.X, residual.by_columns, columns[:m], screen, copies)
+    n_corrections = 0
+    if residual.corrections.values.size > 0:
+        n_corrections = _write_corrections(
+            residual.corrections, columns[:m], residual.offsets.size, screen.corrections
+        )
+    return ScreenRange(m, within.radius, within.slope_bound, n_corrections)
+
+
+@jit(allocates=False)
+def _write_columns(
+    X: NDArray[Any], by_columns: bool, columns: Index, screen: Screen, copies: ColumnCopies | None
+) -> None:
+    """Write copies of columns to `screen.packed` or, for many samples, their rows to `screen.rows`.
+
+    `X` is the data matrix, or its transpose if `by_columns` is True.
+    """
+    m, packed = columns.size, screen.packed
     if copies is None:
-        return pack_screen(residual, plan, anchor, rows)
-    if residual.by_columns:
-        return _complete_screen(residual, plan, anchor, residual.X, plan.columns)
-    copied = copy_columns(copies, residual.X, plan.columns)
-    return _complete_screen(residual, plan, anchor, copies.values, copied)
+        if by_columns:
+            for k in range(m):
+                j = columns[k]
+                for i in range(packed.shape[0]):
+                    packed[i, k] = X[j, i]
+        else:
+            for i in range(packed.shape[0]):
+                for k in range(m):
+                    packed[i, k] = X[i, columns[k]]
+    elif by_columns:
+        copy_into(screen.rows, columns)
+    else:
+        write_rows_of_copies(copies, X, columns, screen.rows)
 
 
 @jit()
-def _complete_screen(
+def _write_corrections(
+    corrections: CellCorrections, columns: Index, p: int, out: CellCorrections
+) -> int:
+    """Write the corrections in some of the p columns to `out`, and return their number.
+
+    `columns` contains the indices of the columns, in increasing order. The column indices of the
+    written corrections are positions in `columns`.
+    """
+    position = np.empty(p, np.intp)
+    position[:] = -1
+    for k in range(columns.size):
+        position[columns[k]] = k
+    # The order of the corrections is kept, so that sums over the corrections in a column do not
+    # change in any digit.
+    count = 0
+    for k in range(corrections.values.size):
+        if position[corrections.columns[k]] >= 0:
+            out.rows[count] = corrections.rows[k]
+            out.columns[count] = position[corrections.columns[k]]
+            out.values[count] = corrections.values[k]
+            count += 1
+    return count
+
+
+@jit(allocates=False)
+def write_screened_slopes(
     residual: Residual,
-    plan: ScreenPlan,
-    anchor: Float,
-    packed: NDArray[Any],
-    rows: Index | None,
-) -> Screen:
-    """Return a screen with the given copies of columns; see `pack_screen`."""
-    columns = plan.columns
-    loadings = _take_columns(residual.loadings, columns)
-    offsets = take(residual.offsets, columns)
-    corrections = _select_corrections(residual.corrections, columns, residual.offsets.size)
-    return Screen(
-        columns,
-        packed,
-        rows,
-        offsets,
-        loadings,
-        corrections,
-        anchor,
-        plan.radius,
-        plan.slope_bound,
-    )
+    screen: Screen,
+    within: ScreenRange,
+    copies: ColumnCopies | None,
+    u: Float,
+    slopes: Float,
+) -> None:
+    """Write the slopes at u of the columns of a screen to `slopes`, which has the same length."""
+    if copies is None:
+        write_transposed_product_of_rows(screen.packed, screen.offsets, u, slopes)
+    else:
+        X, rows = residual.X if residual.by_columns else copies.values, screen.rows[: slopes.size]
+        write_transposed_product_of_columns(X, rows, screen.offsets, u, slopes)
+    subtract_components(residual.scores, screen.loadings, slopes, u)
+    correct_slopes(screen.corrections, within.n_corrections, slopes, u)
+
+
+@jit(allocates=False)
+def write_screened_image(
+    residual: Residual,
+    screen: Screen,
+    within: ScreenRange,
+    copies: ColumnCopies | None,
+    positions: Index,
+    weights: Float,
+    image: Float,
+) -> None:
+    """Write the residual matrix times a sparse vector v to `image`.
+
+    `positions` and `weights` are the positions and values of the non-zero entries of v among the
+    columns of a screen.
+    """
+    if copies is None:
+        write_product_of_rows(screen.packed, screen.offsets, positions, weights, image)
+    else:
+        X = residual.X if residual.by_columns else copies.values
+        write_product_of_copies(X, screen.rows, screen.offsets, positions, weights, image)
+    subtract_components_from_image(residual.scores, screen.loadings, image, positions, weights)
+    if within.n_corrections > 0:
+        correct_image_of_sparse(
+            screen.corrections,
+            within.n_corrections,
+            image,
+            within.n_columns,
+            positions,
+            weights,
+        )
 
 
 @jit()
@@ -428,66 +461,8 @@ def bound_added_norms(residual: Residual, p: int) -> Float:
     The norm of a component in a column is its absolute loading, since its scores are a unit vector.
     The bound is the sum of these norms and of the norm of the corrections.
     """
-    out = correction_norms(residual.corrections, p)
-    for k in range(residual.loadings.shape[0]):
-        row = residual.loadings[k]
+    out, loadings = correction_norms(residual.corrections, p), residual.loadings
+    for k in range(loadings.shape[0]):
         for j in range(p):
-            out[j] += abs(row[j])
+            out[j] += abs(loadings[k, j])
     return out
-
-
-@jit()
-def _pack_columns(X: NDArray[Any], by_columns: bool, columns: Index) -> NDArray[Any]:
-    """Return copies of m columns of the data matrix as an (n, m) array that is stored row by row.
-
-    `X` is the data matrix, or its transpose if `by_columns` is True. `columns` contains the indices
-    of the m columns.
-    """
-    if not by_columns:
-        return _take_columns(X, columns)
-    n = X.shape[1]
-    out = np.empty((n, columns.size), X.dtype)
-    for k in range(columns.size):
-        j = columns[k]
-        for i in range(n):
-            out[i, k] = X[j, i]
-    return out
-
-
-@jit()
-def _take_columns(matrix: NDArray[Any], columns: Index) -> NDArray[Any]:
-    """Return copies of the given columns of a matrix that is stored row by row."""
-    out = np.empty((matrix.shape[0], columns.size), matrix.dtype)
-    for i in range(matrix.shape[0]):
-        row, packed = matrix[i], out[i]
-        for k in range(columns.size):
-            packed[k] = row[columns[k]]
-    return out
-
-
-@jit()
-def _select_corrections(corrections: CellCorrections, columns: Index, p: int) -> CellCorrections:
-    """Return the corrections in a subset of the p columns of a matrix, in their original order.
-
-    `columns` contains the indices of the subset, in increasing order. The column indices of the
-    returned corrections are positions in `columns`.
-    """
-    if corrections.values.size == 0:
-        return corrections
-    position = np.empty(p, np.intp)
-    position[:] = -1
-    for k in range(columns.size):
-        position[columns[k]] = k
-    # The order of the corrections is kept, so that sums over the corrections in a column do not
-    # change in any digit.
-    kept = np.empty(corrections.values.size, np.intp)
-    count = 0
-    for k in range(corrections.values.size):
-        kept[count] = k
-        count += position[corrections.columns[k]] >= 0
-    kept = kept[:count]
-    return CellCorrections(
-        take(corrections.rows, kept),
-        take(position, take(corrections.columns, kept)),
-        take(corrections.values, kept),
-    )

@@ -8,6 +8,8 @@ with depths instead of thresholds avoids cancellation if the largest slopes are 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from mrshc.core.array_types import Float, Index
@@ -18,6 +20,22 @@ from mrshc.core.kernels.jit import jit
 # repeated with a larger depth. With a larger factor, each search takes longer, since it considers
 # more slopes. The factor does not affect the result.
 _DEPTH_FACTOR = 1.1
+
+
+class Candidates(NamedTuple):
+    """Arrays for the slopes that may be active, which each search overwrites.
+
+    The arrays are allocated once for many searches. They have one entry more than there are slopes.
+    """
+
+    positions: Index  # positions of the slopes, increasing
+    depths: Float  # their depths
+
+
+@jit()
+def empty_candidates(n_slopes: int) -> Candidates:
+    """Return arrays for the candidates among a number of slopes."""
+    return Candidates(np.empty(n_slopes + 1, np.intp), np.empty(n_slopes + 1))
 
 
 @jit()
@@ -45,8 +63,15 @@ def sparse_direction(slopes: Float, l1_bound: float) -> tuple[Index, Float]:
     largest = largest_slope(slopes)
     if largest == 0.0:
         return np.empty(0, np.intp), np.empty(0)
-    active_depth = find_active_depth(slopes, largest, l1_bound, -1.0, largest)
-    return threshold_slopes(slopes, largest, active_depth, l1_bound)
+    candidates = empty_candidates(slopes.size)
+    active_depth, n_candidates = find_active_depth(
+        slopes, largest, l1_bound, -1.0, largest, candidates
+    )
+    indices, weights = np.empty(n_candidates, np.intp), np.empty(n_candidates)
+    count = threshold_candidates(
+        slopes, candidates, n_candidates, active_depth, l1_bound, indices, weights
+    )
+    return indices[:count].copy(), weights[:count].copy()
 
 
 # The fastmath option allows the compiler to vectorise the loop. It does not change the result,
@@ -60,11 +85,17 @@ def largest_slope(slopes: Float) -> float:
     return largest
 
 
-@jit()
-def threshold_slopes(
-    slopes: Float, largest: float, active_depth: float, l1_bound: float
-) -> tuple[Index, Float]:
-    """Return the slopes after soft-thresholding at largest - active_depth, scaled to unit L2 norm.
+@jit(allocates=False)
+def threshold_candidates(
+    slopes: Float,
+    candidates: Candidates,
+    n_candidates: int,
+    active_depth: float,
+    l1_bound: float,
+    indices: Index,
+    weights: Float,
+) -> int:
+    """Write the slopes after soft-thresholding, scaled to unit L2 norm, and return their number.
 
     If the active depth is zero, only the slopes tied for the largest absolute value remain. These
     slopes get equal absolute weights, and the result has the L1 norm `l1_bound` instead of unit L2
@@ -72,50 +103,49 @@ def threshold_slopes(
 
     Parameters
     ----------
-    slopes : array of shape (p,)
+    slopes : array
         The slopes.
-    largest : float
-        Largest absolute value of the slopes.
-    active_depth : float
-        Result of :func:`find_active_depth`.
+    candidates, n_candidates, active_depth
+        Results of :func:`find_active_depth`.
     l1_bound : float
         L1 norm of the result if the active depth is zero; not used otherwise.
+    indices, weights : arrays with at least `n_candidates` entries
+        Output: the indices of the non-zero entries of the result, in increasing order, and the
+        values of these entries.
 
     Returns
     -------
-    indices : array of shape (m,)
-        Indices of the non-zero entries of the result, in increasing order.
-    weights : array of shape (m,)
-        Values of the non-zero entries.
+    int
+        Number of non-zero entries.
     """
-    # Count the remaining slopes first, so that arrays of the right size can be allocated. Slopes
-    # tied for the largest absolute value are kept even if the active depth is zero.
+    positions, depths = candidates.positions, candidates.depths
     count = 0
-    for slope in slopes:
-        depth = largest - abs(slope)
-        count += (depth < active_depth) | (depth == 0.0)
-    indices, weights = np.empty(count, np.intp), np.empty(count)
-    k = 0
     squares = 0.0
-    for j in range(slopes.size):
-        depth = largest - abs(slopes[j])
+    for c in range(n_candidates):
+        depth = depths[c]
+        # Slopes tied for the largest absolute value are kept even if the active depth is zero.
         if depth < active_depth or depth == 0.0:
-            indices[k] = j
-            weights[k] = active_depth - depth  # equals |slope| - delta, but avoids cancellation
-            squares += weights[k] * weights[k]
-            k += 1
+            indices[count] = positions[c]
+            weight = active_depth - depth  # equals |slope| - delta, but avoids cancellation
+            weights[count] = weight
+            squares += weight * weight
+            count += 1
     norm = np.sqrt(squares)
     for k in range(count):
-        weights[k] = weights[k] / norm if active_depth > 0.0 else l1_bound / count
-        if slopes[indices[k]] < 0.0:
-            weights[k] = -weights[k]
-    return indices, weights
+        weight = weights[k] / norm if active_depth > 0.0 else l1_bound / count
+        weights[k] = -weight if slopes[indices[k]] < 0.0 else weight
+    return count
 
 
-@jit()
+@jit(allocates=False)
 def find_active_depth(
-    slopes: Float, largest: float, l1_bound: float, previous_depth: float, max_depth: float
-) -> float:
+    slopes: Float,
+    largest: float,
+    l1_bound: float,
+    previous_depth: float,
+    max_depth: float,
+    candidates: Candidates,
+) -> tuple[float, int]:
     """Return the active depth, largest - delta, where delta is the soft threshold for an L1 bound.
 
     At the threshold delta, the ratio of the L1 norm to the L2 norm of the soft-thresholded slopes
@@ -138,11 +168,15 @@ def find_active_depth(
         none.
     max_depth : float
         Largest active depth to consider. The search is unrestricted if `max_depth` is `largest`.
+    candidates : Candidates
+        Output: slopes of small depth, among them all that are active.
 
     Returns
     -------
-    float
+    active_depth : float
         The active depth, or -1 if it is larger than `max_depth`.
+    n_candidates : int
+        Number of candidates.
     """
     n_tied = 0
     for slope in slopes:
@@ -151,24 +185,26 @@ def find_active_depth(
     # at least the squared bound, no other slope can be active. If the number equals the squared
     # bound, any threshold between the tied slopes and the next slope gives the same result.
     if n_tied >= l1_bound * l1_bound:
-        return _second_depth(slopes, largest) if n_tied == l1_bound * l1_bound else 0.0
+        second = _second_depth(slopes, largest)
+        n_candidates = _collect_candidates(slopes, largest, second, candidates)
+        return second if n_tied == l1_bound * l1_bound else 0.0, n_candidates
     start_depth = _DEPTH_FACTOR * previous_depth
-    depth = min(
-        start_depth if start_depth > 0.0 else _initial_depth(slopes, largest, l1_bound), max_depth
-    )
+    if start_depth <= 0.0:
+        start_depth = _initial_depth(slopes, largest, l1_bound)
+    depth = min(start_depth, max_depth)
     while True:
-        depths = _depths_less_than(slopes, largest, depth)
-        active_depth = _find_active_depth_within(depths, l1_bound, depth)
+        n_candidates = _collect_candidates(slopes, largest, depth, candidates)
+        active_depth = _find_active_depth_within(candidates.depths[:n_candidates], l1_bound, depth)
         if active_depth >= 0.0:
-            return active_depth
+            return active_depth, n_candidates
         # If the L1 bound is not reached even with all slopes, the threshold is zero, and the active
         # depth is `largest`.
         if depth >= max_depth:
-            return largest if max_depth >= largest else -1.0
+            return largest if max_depth >= largest else -1.0, n_candidates
         depth = min(2.0 * depth, max_depth)
 
 
-@jit()
+@jit(allocates=False)
 def _second_depth(slopes: Float, largest: float) -> float:
     """Return the smallest depth that is not zero; `largest` if there is none."""
     smallest = largest
@@ -179,25 +215,28 @@ def _second_depth(slopes: Float, largest: float) -> float:
     return smallest
 
 
-@jit()
-def _depths_less_than(slopes: Float, largest: float, max_depth: float) -> Float:
-    """Return the depths that are less than `max_depth`, in the order of the slopes.
+@jit(allocates=False)
+def _collect_candidates(
+    slopes: Float, largest: float, max_depth: float, candidates: Candidates
+) -> int:
+    """Write the slopes with a depth less than `max_depth` to `candidates`; return their number.
 
     The depth of a slope is `largest`, the largest absolute slope, minus its absolute value.
     """
     # Every depth is written, but it is overwritten by the next depth unless the count increases.
-    # The loop therefore has no branch. The array has one extra entry, since a depth may be written
-    # after the last depth that is kept.
-    out = np.empty(slopes.size + 1)
+    # The loop therefore has no branch. The arrays have one extra entry, since a depth may be
+    # written after the last depth that is kept.
+    positions, depths = candidates.positions, candidates.depths
     count = 0
-    for slope in slopes:
-        depth = largest - abs(slope)
-        out[count] = depth
+    for j in range(slopes.size):
+        depth = largest - abs(slopes[j])
+        positions[count] = j
+        depths[count] = depth
         count += depth < max_depth
-    return out[:count]
+    return count
 
 
-@jit()
+@jit(allocates=False)
 def _initial_depth(slopes: Float, largest: float, l1_bound: float) -> float:
     """Return the depth at which the search for the active depth starts.
 
@@ -228,7 +267,7 @@ def _initial_depth(slopes: Float, largest: float, l1_bound: float) -> float:
     return high
 
 
-@jit()
+@jit(allocates=False)
 def _find_active_depth_within(depths: Float, l1_bound: float, max_depth: float) -> float:
     """Return the active depth if it is at most `max_depth`, otherwise -1.
 
@@ -259,10 +298,12 @@ def _find_active_depth_within(depths: Float, l1_bound: float, max_depth: float) 
         m = 0
         s1 = s2 = 0.0
         for depth in depths:
-            if depth < c:
-                m += 1
-                s1 += depth
-                s2 += depth * depth
+            # Zeros are added instead of skipping slopes: the processor cannot predict which slopes
+            # are active, and a sum does not change by adding zero.
+            active = depth if depth < c else 0.0
+            m += depth < c
+            s1 += active
+            s2 += active * active
         # As c grows, slopes become active but never inactive. So if the number of active slopes has
         # not changed, the same slopes are active.
         if m == n_active:

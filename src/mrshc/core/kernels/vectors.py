@@ -11,7 +11,7 @@ from mrshc.core.array_types import Float, Index
 from mrshc.core.kernels.jit import jit
 
 
-@jit()
+@jit(allocates=False)
 def dot(a: Float, b: Float) -> float:
     """Return the inner product of two dense vectors of the same length."""
     # The products are added from the first entry to the last. BLAS may use different orders on
@@ -22,7 +22,7 @@ def dot(a: Float, b: Float) -> float:
     return total
 
 
-@jit()
+@jit(allocates=False)
 def euclidean_distance(a: Float, b: Float) -> float:
     """Return the Euclidean distance between two dense vectors of the same length."""
     # The differences are squared and summed. For nearly equal vectors, computing the distance from
@@ -33,7 +33,7 @@ def euclidean_distance(a: Float, b: Float) -> float:
     return np.sqrt(total)
 
 
-@jit()
+@jit(allocates=False)
 def l1_distance(indices_a: Index, weights_a: Float, indices_b: Index, weights_b: Float) -> float:
     """Return the L1 distance between two sparse vectors.
 

@@ -342,7 +342,7 @@ class ComponentPath:
         search = partial(self.search, tolerance=tolerance, min_features=min_features)
         if not self._certifier.is_deferred:
             yield from self._search_all(grid, search, n_jobs)
-            self._solver.discard_traces()
+            self._solver.release_memory()
             self._certifier.discard_copies()
             return
         # The searches use components that are not yet certified. All of these components are then

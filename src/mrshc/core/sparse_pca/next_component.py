@@ -37,14 +37,14 @@ from mrshc.core.kernels.alternation import (
 )
 from mrshc.core.kernels.column_copies import ColumnCopies
 from mrshc.core.kernels.component_sequence import (
+    SequenceApproximations,
     SequenceEnd,
     SequenceStarts,
-    SequenceTraces,
     compute_components,
 )
 from mrshc.core.kernels.products import low_rank_cells
 from mrshc.core.kernels.residual import CellCorrections, Residual
-from mrshc.core.kernels.screening import Trace
+from mrshc.core.kernels.slope_approximation import SinglePrecision, SlopeApproximation
 from mrshc.core.kernels.slope_basis import SlopeBasis
 from mrshc.core.parallel import MANY_SAMPLES
 
@@ -61,6 +61,10 @@ _N_BASIS_VECTORS = 64
 # It must not be smaller than the largest fraction of the columns in a screen. The number affects
 # only the computation time and the memory.
 _MAX_COPIED_FRACTION = 0.25
+
+# Number of entries of the data that are converted to single precision together, 8 MB in double
+# precision. The number affects only the memory.
+_ENTRIES_PER_PART = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -239,7 +243,7 @@ def next_component(
     orthogonal: bool = False,
     max_iter: int,
     tol: float,
-    trace: Trace | None = None,
+    approximation: SlopeApproximation | None = None,
     record: IterateRecord | None = None,
 ) -> Component:
     """Return the sparse component that follows the components in `earlier`.
@@ -261,10 +265,9 @@ def next_component(
         Largest number of iterations of the alternating algorithm.
     tol : float
         The algorithm has converged when the L1 norm of the change of v is at most `tol`.
-    trace : Trace or None, default=None
-        Record of the iterations in which the same component was computed at another L1 bound. The
-        trace reduces the computation time and does not affect the result. It is overwritten with
-        the record of this computation.
+    approximation : SlopeApproximation or None, default=None
+        What slopes are approximated by. The approximation reduces the computation time and does not
+        affect the result. None means that slopes are not approximated.
     record : IterateRecord or None, default=None
         Arrays to which the vector u and the soft threshold of each iteration are written. None
         means that they are not recorded.
@@ -283,7 +286,7 @@ def next_component(
         matrix.column_norms,
         AlternationStart(v, image),
         AlternationSettings(float(l1_bound), int(max_iter), float(tol), float(starts.noise)),
-        _trace_without_rows(*matrix.shape) if trace is None else trace,
+        _NO_APPROXIMATION if approximation is None else approximation,
         _record_without_rows(matrix.shape[0]) if record is None else record,
     )
     return Component(**result._asdict())
@@ -295,7 +298,7 @@ def next_components(
     *,
     starts: AlternationStarts,
     settings: AlternationSettings,
-    traces: SequenceTraces,
+    approximations: SequenceApproximations,
     end: SequenceEnd,
 ) -> list[Component]:
     """Return several sparse components that follow the components in `earlier`.
@@ -313,9 +316,9 @@ def next_components(
         Start vectors of all components.
     settings : AlternationSettings
         L1 bound and stopping criteria of each component.
-    traces : SequenceTraces
-        Records of the iterations at another L1 bound, which reduce the computation time and do not
-        affect the result. They are overwritten with the records of this computation.
+    approximations : SequenceApproximations
+        What slopes are approximated by. The approximations reduce the computation time and do not
+        affect the result.
     end : SequenceEnd
         Number of components, including the earlier ones, and the number of features with a non-zero
         loading at which no further component is computed.
@@ -326,7 +329,7 @@ def next_components(
         matrix.column_norms,
         SequenceStarts(starts.vectors, starts.images),
         settings,
-        traces,
+        approximations,
         end,
     )
     components = []
@@ -345,31 +348,51 @@ def next_components(
     return components
 
 
-def empty_traces(matrix: CentredArray, n_components: int, n_iter: int) -> SequenceTraces:
-    """Return empty traces, which can record the first `n_iter` iterations of each component."""
+def sequence_approximations(matrix: CentredArray, n_components: int) -> SequenceApproximations:
+    """Return what the slopes of the columns of a matrix are approximated by.
+
+    For few samples, or if values are missing, this is a copy of the matrix in single precision,
+    which several threads may use at the same time. For many samples, these are empty arrays, to
+    which the alternating algorithm writes slopes and columns.
+    """
     n, p = matrix.shape
-    # Traces without iterations are those that are not used again.
-    has_basis = n_iter > 0 and n >= MANY_SAMPLES
-    return SequenceTraces(
-        np.empty((n_components, n_iter, n)),
-        np.empty((n_components, n_iter, p), np.uint8),
-        np.empty((n_components, n_iter)),
-        # A negative value marks an iteration that is not yet recorded.
-        np.full((n_components, n_iter), -1.0),
-        _empty_bases(n_components, n, p) if has_basis else None,
-        _empty_copies(matrix) if has_basis else None,
-        np.empty(0, np.intp) if has_basis else None,
+    if n < MANY_SAMPLES or matrix.missing is not None:
+        return SequenceApproximations(_single_precision(matrix), None, None)
+    return SequenceApproximations(
+        NO_SINGLE_PRECISION,
+        _empty_bases(n_components, n, p),
+        _empty_copies(matrix),
     )
 
 
-def trace_of_component(traces: SequenceTraces, k: int) -> Trace:
-    """Return the trace of component k, counted from zero, as views of the arrays.
+def component_approximation(approximations: SequenceApproximations) -> SlopeApproximation:
+    """Return what the slopes for a single component are approximated by.
 
-    The trace has no basis: it is used for data with missing values, for which another version of
-    the alternating algorithm would have to be compiled.
+    The approximation has no basis: it is used for data with missing values, for which another
+    version of the alternating algorithm would have to be compiled.
     """
-    scores, bounds, units, thresholds, *_ = traces
-    return Trace(scores[k], bounds[k], units[k], thresholds[k], None, None, None)
+    return SlopeApproximation(approximations.single, None, None)
+
+
+# Used if a component is computed from a working set, for which a copy would take too much time.
+NO_SINGLE_PRECISION = SinglePrecision(np.empty((0, 0), np.float32), 1.0)
+_NO_APPROXIMATION = SlopeApproximation(NO_SINGLE_PRECISION, None, None)
+
+
+def _single_precision(matrix: CentredArray) -> SinglePrecision:
+    """Return the centred data in single precision, divided by the largest norm of a column."""
+    (n, p), (X, by_columns, offsets) = matrix.shape, matrix.kernel_arguments
+    rows = X.T if by_columns else X
+    # No entry is larger than the norm of its column. Quotients neither overflow nor, unless they
+    # are negligible, underflow in single precision.
+    scale = float(matrix.column_norms.max()) or 1.0
+    values = np.empty((n, p), np.float32)
+    # In parts, so that the centred data in double precision take little memory.
+    rows_per_part = max(_ENTRIES_PER_PART // p, 1)
+    for start in range(0, n, rows_per_part):
+        part = slice(start, start + rows_per_part)
+        np.divide(rows[part] - offsets, scale, out=values[part], casting="same_kind")
+    return SinglePrecision(values, scale)
 
 
 def _empty_bases(n_components: int, n: int, p: int) -> SlopeBasis:
@@ -400,13 +423,6 @@ def empty_record(matrix: CentredArray, n_iter: int) -> IterateRecord:
     Thresholds of -1 mark iterations that have not been recorded.
     """
     return IterateRecord(np.empty((n_iter, matrix.shape[0])), np.full(n_iter, -1.0))
-
-
-@cache
-def _trace_without_rows(n: int, p: int) -> Trace:
-    """Return a trace for n samples and p features in which no iteration is recorded."""
-    bounds = np.empty((0, p), np.uint8)
-    return Trace(np.empty((0, n)), bounds, np.empty(0), np.empty(0), None, None, None)
 
 
 @cache  # most components are not recorded, and making the arrays would take 20 microseconds each

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
@@ -16,24 +17,20 @@ from mrshc.core.array_types import Float, Index
 from mrshc.core.data.centred_array import CentredArray
 from mrshc.core.data.centred_blocks import CentredBlocks
 from mrshc.core.kernels.alternation import AlternationSettings
-from mrshc.core.kernels.component_sequence import SequenceEnd, SequenceTraces
+from mrshc.core.kernels.component_sequence import SequenceApproximations, SequenceEnd
+from mrshc.core.kernels.slope_approximation import SlopeApproximation
 from mrshc.core.sparse_pca.certificates import Certificate
 from mrshc.core.sparse_pca.next_component import (
     AlternationStarts,
     Component,
+    component_approximation,
     empty_record,
-    empty_traces,
     fill_change,
     next_component,
     next_components,
-    trace_of_component,
+    sequence_approximations,
 )
 from mrshc.core.sparse_pca.working_sets import EXTRA_COLUMNS, InitialPass
-
-# Number of iterations that are recorded in a trace. A trace takes one byte per feature and
-# iteration. `MrSHC` makes at most 20 iterations by default, so its traces cover all of them. The
-# result does not depend on this number; later iterations are computed without the trace.
-_N_TRACED_ITERATIONS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +74,7 @@ class ComponentSolver(ABC):
         """
 
     @abstractmethod
-    def discard_traces(self) -> None:
+    def release_memory(self) -> None:
         """Release memory that only makes further computations faster."""
 
 
@@ -100,10 +97,10 @@ class FullSolver(ComponentSolver):
         self.starts = starts
         self._matrix = matrix
         self._limits = limits
-        # The traces (records of iterations) of all components that no thread is using. The list is
-        # not longer than the number of threads. The list methods `pop` and `append` are atomic, so
-        # no lock is needed.
-        self._idle_traces: list[SequenceTraces] = []
+        # Approximations that no thread is using. Bases are changed by their thread, so each has its
+        # own. Copies in single precision are shared by all threads.
+        self._idle: list[SequenceApproximations] = []
+        self._lock = Lock()
 
     def solve(
         self, earlier: list[Component], l1_bound: float, *, end: SequenceEnd
@@ -113,21 +110,40 @@ class FullSolver(ComponentSolver):
         If values are missing, only the next component is returned. The certificates are None, since
         the components are computed on all columns.
         """
-        idle, n_components = self._idle_traces, self.starts.vectors.shape[0]
-        traces = (
-            idle.pop() if idle else empty_traces(self._matrix, n_components, _N_TRACED_ITERATIONS)
-        )
+        approximations = self._take_approximations()
         try:
             if self._matrix.missing is None:
-                components = self._solve_all(earlier, l1_bound, traces=traces, end=end)
+                components = self._solve_all(
+                    earlier, l1_bound, approximations=approximations, end=end
+                )
             else:
-                components = [self._solve_next(earlier, l1_bound, traces=traces)]
+                components = [
+                    self._solve_next(earlier, l1_bound, component_approximation(approximations))
+                ]
         finally:
-            idle.append(traces)
+            if approximations.basis is not None:
+                self._idle.append(approximations)  # an atomic operation
         return [Solution(component, None) for component in components]
 
+    def _take_approximations(self) -> SequenceApproximations:
+        """Return approximations for the calling thread."""
+        with self._lock:
+            if self._idle and self._idle[-1].basis is None:
+                return self._idle[-1]
+            if self._idle:
+                return self._idle.pop()
+            approximations = sequence_approximations(self._matrix, len(self.starts.vectors))
+            if approximations.basis is None:
+                self._idle.append(approximations)
+            return approximations
+
     def _solve_all(
-        self, earlier: list[Component], l1_bound: float, *, traces: SequenceTraces, end: SequenceEnd
+        self,
+        earlier: list[Component],
+        l1_bound: float,
+        *,
+        approximations: SequenceApproximations,
+        end: SequenceEnd,
     ) -> list[Component]:
         """Return all components from `earlier` up to `end`; there must be no missing values."""
         limits = self._limits
@@ -136,12 +152,12 @@ class FullSolver(ComponentSolver):
             earlier,
             starts=self.starts,
             settings=AlternationSettings(l1_bound, limits.max_iter, limits.tol, self.starts.noise),
-            traces=traces,
+            approximations=approximations,
             end=end,
         )
 
     def _solve_next(
-        self, earlier: list[Component], l1_bound: float, *, traces: SequenceTraces
+        self, earlier: list[Component], l1_bound: float, approximation: SlopeApproximation
     ) -> Component:
         """Return the component that follows `earlier`."""
         return next_component(
@@ -151,12 +167,12 @@ class FullSolver(ComponentSolver):
             l1_bound=l1_bound,
             max_iter=self._limits.max_iter,
             tol=self._limits.tol,
-            trace=trace_of_component(traces, len(earlier)),
+            approximation=approximation,
         )
 
-    def discard_traces(self) -> None:
-        """Release the memory of the traces, which is needed for trees after a search."""
-        self._idle_traces.clear()
+    def release_memory(self) -> None:
+        """Release the memory of the approximations, which is needed for trees after a search."""
+        self._idle.clear()
 
 
 class WorkingSetSolver(ComponentSolver):
@@ -221,8 +237,8 @@ class WorkingSetSolver(ComponentSolver):
         component = replace(component, indices=columns[component.indices])
         return [Solution(component, certificate)]
 
-    def discard_traces(self) -> None:
-        """Do nothing, since components on working sets are computed without traces."""
+    def release_memory(self) -> None:
+        """Do nothing, since components on working sets are computed without approximations."""
 
     def _restrict_starts(
         self, matrix: CentredArray, columns: Index, change: float
