@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mrshc.core.kernels.slope_approximation import absolute_error, approximate_slopes
-from mrshc.core.sparse_pca.next_component import sequence_approximations
+from mrshc.core.sparse_pca.next_component import single_precision
 from storage_backends import matrix_at
 
 
@@ -21,7 +21,7 @@ def test_errors_are_at_most_the_bound(n, scale, order):
     u[0] *= 1e-20
     u /= np.linalg.norm(u)
     exact, slopes = matrix.multiply_transposed(u), np.empty(40)
-    single = sequence_approximations(matrix, 1).single
+    single = single_precision(matrix)
     error = approximate_slopes(single, None, u, slopes)
     assert np.all(np.isfinite(slopes))
     bound = error * matrix.column_norms + absolute_error(single)

@@ -386,7 +386,9 @@ def test_several_components_in_one_call_equal_those_of_single_calls(n_earlier, i
         single[:n_earlier],
         starts=starts,
         settings=alternation.AlternationSettings(3.5, 20, 1e-7, starts.noise),
-        approximations=core_components.sequence_approximations(matrix, 5),
+        approximations=core_components.empty_approximations(
+            matrix, core_components.single_precision(matrix), 5
+        ),
         end=SequenceEnd(5, float(n_loaded) if is_stopped else np.inf),
     )
     assert len(found) == (2 if is_stopped else 5 - n_earlier)

@@ -33,6 +33,7 @@ from mrshc.core.kernels.screening import (
     find_threshold,
     no_screen,
     plan_from_approximation,
+    plan_from_bounds,
     plan_from_slopes,
     write_screen,
     write_screened_image,
@@ -40,6 +41,7 @@ from mrshc.core.kernels.screening import (
 )
 from mrshc.core.kernels.slope_approximation import SlopeApproximation, can_approximate
 from mrshc.core.kernels.slope_basis import add_to_basis
+from mrshc.core.kernels.slope_bounds import has_bounds, write_bounds, write_threshold
 from mrshc.core.kernels.sparse_direction import (
     Candidates,
     empty_candidates,
@@ -154,8 +156,8 @@ def alternate(
     settings : AlternationSettings
         L1 bound and stopping criteria.
     approximation : SlopeApproximation
-        What slopes are approximated by, in order to exclude columns. If an iteration computes all
-        slopes, they are added to the basis.
+        What slopes are approximated or bounded by, in order to exclude columns. If an iteration
+        computes all slopes, they are added to the basis, and their bounds are stored.
     record : IterateRecord
         Output. The scores u and the soft threshold of iteration t are written to row t, for as many
         iterations as `record` has rows.
@@ -214,11 +216,11 @@ def _iterate(
         _write_quotients(image, norm, u)
         move = euclidean_distance(u, work.old_u) if t > 0 else 0.0
         found, within, is_screened = _screened_threshold(
-            residual, norms, approximation, (settings.l1_bound, depth, move), within, work
+            residual, norms, approximation, t, (settings.l1_bound, depth, move), within, work
         )
         if not is_screened:
             found = _threshold_of_all_slopes(
-                residual, approximation, settings.l1_bound, depth, work
+                residual, approximation, t, settings.l1_bound, depth, work
             )
         depth = found.active_depth
         if t < record.thresholds.size:
@@ -273,6 +275,7 @@ def _screened_threshold(
     residual: Residual,
     norms: ColumnNorms,
     approximation: SlopeApproximation,
+    t: int,
     search: tuple[float, float, float],
     within: ScreenRange,
     work: _Workspace,
@@ -280,12 +283,14 @@ def _screened_threshold(
     """Compute the slopes of the columns of a screen at u, and their soft threshold.
 
     The screen of the previous iterations is used. If it is not valid at u, a new screen is made
-    from approximate slopes.
+    from approximate slopes or, if there are none or too many columns remain, from bounds.
 
     Parameters
     ----------
     residual, norms, approximation, work
         Those of `_iterate`.
+    t : int
+        Number of the iteration.
     search : tuple of float
         The argument of `plan_from_approximation`.
     within : ScreenRange
@@ -316,6 +321,12 @@ def _screened_threshold(
         )
         if within.n_columns > 0:
             within = write_screen(residual, screen, within, work.u, approximation.copies)
+            found = _threshold_of_screen(residual, approximation, search, within, work)
+    if found.active_depth < 0.0 and has_bounds(approximation.bounds, t):
+        within = plan_from_bounds(norms, approximation.bounds, t, work.u, screen.columns)
+        if within.n_columns > 0:
+            anchor = approximation.bounds.scores[t]
+            within = write_screen(residual, screen, within, anchor, approximation.copies)
             found = _threshold_of_screen(residual, approximation, search, within, work)
     return found, within, found.active_depth >= 0.0
 
@@ -375,6 +386,7 @@ def _write_quotients(vector: Float, divisor: float, out: Float) -> None:
 def _threshold_of_all_slopes(
     residual: Residual,
     approximation: SlopeApproximation,
+    t: int,
     l1_bound: float,
     previous_depth: float,
     work: _Workspace,
@@ -382,14 +394,18 @@ def _threshold_of_all_slopes(
     """Compute the slopes R'u of all columns of the residual R; return their soft threshold.
 
     The search for the active depth starts from `previous_depth`, the active depth of the previous
-    iteration. The slopes X'u are added to the basis of the approximation.
+    iteration. The slopes X'u are added to the basis of the approximation, and their bounds are
+    stored as those of iteration t.
     """
     u, slopes = work.u, work.slopes
     write_transposed_product(residual.X, residual.by_columns, residual.offsets, u, slopes)
     # Slopes of X itself can be used in later runs even if the earlier components are different.
     add_to_basis(approximation.basis, u, slopes)
+    write_bounds(approximation.bounds, t, u, slopes)
     deflate_slopes(residual.scores, residual.loadings, residual.corrections, slopes, u)
-    return find_threshold(slopes, l1_bound, previous_depth, 0.0, work.candidates)
+    found = find_threshold(slopes, l1_bound, previous_depth, 0.0, work.candidates)
+    write_threshold(approximation.bounds, t, found.largest - found.active_depth)
+    return found
 
 
 @jit(allocates=False)

@@ -22,6 +22,7 @@ from mrshc.core.kernels.jit import jit
 from mrshc.core.kernels.residual import Residual
 from mrshc.core.kernels.slope_approximation import SinglePrecision, SlopeApproximation
 from mrshc.core.kernels.slope_basis import SlopeBasis
+from mrshc.core.kernels.slope_bounds import SlopeBounds
 from mrshc.core.kernels.vectors import copy_into
 
 
@@ -36,7 +37,8 @@ class SequenceApproximations(NamedTuple):
     """A :class:`~mrshc.core.kernels.slope_approximation.SlopeApproximation` for r components."""
 
     single: SinglePrecision  # the same for all components
-    basis: SlopeBasis | None  # the first axis of its arrays is that of the r components
+    bounds: SlopeBounds  # the first axis of its arrays is that of the r components
+    basis: SlopeBasis | None  # likewise
     copies: ColumnCopies | None  # copies of columns, which all components use
 
 
@@ -83,7 +85,8 @@ def compute_components(
     settings : AlternationSettings
         L1 bound and stopping criteria of each component.
     approximations : SequenceApproximations
-        What slopes are approximated by. The alternating algorithm adds vectors to the bases.
+        What slopes are approximated or bounded by. The alternating algorithm adds vectors to the
+        bases and writes bounds.
     end : SequenceEnd
         Number of components, including the earlier ones, and number of features at which no further
         component is computed.
@@ -137,8 +140,10 @@ def compute_components(
 @jit()
 def _approximation_of(approximations: SequenceApproximations, k: int) -> SlopeApproximation:
     """Return the approximation of slopes for component k, counted from zero."""
+    bounds = approximations.bounds
     return SlopeApproximation(
         approximations.single,
+        SlopeBounds(bounds.scores[k], bounds.quantised[k], bounds.units[k], bounds.thresholds[k]),
         _basis_of(approximations.basis, k),
         approximations.copies,
     )

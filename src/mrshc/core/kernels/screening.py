@@ -49,7 +49,8 @@ from mrshc.core.kernels.sparse_direction import (
     find_active_depth,
     largest_slope,
 )
-from mrshc.core.kernels.vectors import copy_into
+from mrshc.core.kernels.slope_bounds import SlopeBounds
+from mrshc.core.kernels.vectors import copy_into, euclidean_distance
 
 # The following three constants affect only the speed, since a screen never changes a result.
 # The radius of a screen is this multiple of the last change of u. When the iterations converge, the
@@ -264,6 +265,45 @@ def _write_candidate_columns(
         columns[count] = j
         count += abs(slopes[j]) + (data[j] + added[j]) * radius >= slope_bound
     return count
+
+
+@jit(allocates=False)
+def plan_from_bounds(
+    norms: ColumnNorms, bounds: SlopeBounds, t: int, u: Float, columns: Index
+) -> ScreenRange:
+    """Choose the columns of a screen that is valid at u, given the bounds of an earlier run.
+
+    The anchor of the screen is the vector u of iteration t of the earlier run. The radius is the
+    distance between the anchor and the current u.
+
+    Parameters
+    ----------
+    norms : ColumnNorms
+        Norms of the columns of the centred data, and of the values that are added to them.
+    bounds : SlopeBounds
+        Bounds of the slopes in the earlier run.
+    t : int
+        Number of the iteration, for which there must be bounds.
+    u : array of shape (n,)
+        The current scores.
+    columns : array
+        Output: the indices of the columns, in increasing order. An array `columns` of a `Screen`.
+    """
+    radius = euclidean_distance(u, bounds.scores[t])
+    slope_bound = (1.0 - _THRESHOLD_MARGIN) * bounds.thresholds[t]
+    row, unit, data, added = bounds.quantised[t], bounds.units[t], norms.data, norms.added
+    # The bounds apply to the centred data. A slope of the residual differs from it by at most the
+    # norm of the values that are added, since u is a unit vector.
+    count = 0
+    for j in range(data.size):
+        count += row[j] * unit + data[j] * radius + added[j] >= slope_bound
+    if count >= columns.size:
+        return no_screen()
+    count = 0
+    for j in range(data.size):
+        columns[count] = j  # as in `_write_candidate_columns`
+        count += row[j] * unit + data[j] * radius + added[j] >= slope_bound
+    return _screen_range(count, radius, slope_bound)
 
 
 @jit(allocates=False)

@@ -1,10 +1,11 @@
 """Approximate slopes of all columns, by which most columns are excluded from a computation.
 
-The slopes of the columns of the centred data X at scores u are the entries of X'u. For few samples,
+The slopes of the columns of the centred data X at scores u are the entries of X'u. For small data,
 they are approximated by products in single precision, which take a quarter of the time of exact
 ones. For many samples, they are combined from the slopes at earlier scores
 (:mod:`~mrshc.core.kernels.slope_basis`). The error of an approximation is bounded, so a column is
-excluded only if its exact slope cannot matter.
+excluded only if its exact slope cannot matter. For large data, slopes at similar scores give upper
+bounds instead (:mod:`~mrshc.core.kernels.slope_bounds`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from mrshc.core.array_types import Float
 from mrshc.core.kernels.column_copies import ColumnCopies
 from mrshc.core.kernels.jit import jit
 from mrshc.core.kernels.slope_basis import SlopeBasis, combine_slopes, has_vectors
+from mrshc.core.kernels.slope_bounds import SlopeBounds
 
 # Largest relative rounding error of a number in single precision.
 _UNIT_ROUNDOFF = 2.0**-24
@@ -34,9 +36,10 @@ class SinglePrecision(NamedTuple):
 
 
 class SlopeApproximation(NamedTuple):
-    """What approximate slopes are computed from."""
+    """What slopes are approximated or bounded by."""
 
-    single: SinglePrecision  # for few samples
+    single: SinglePrecision  # for small data
+    bounds: SlopeBounds  # for large data; without rows for small data
     # For many samples; None for few, so that numba compiles nothing but the return of the functions
     # that are called with it.
     basis: SlopeBasis | None

@@ -46,6 +46,7 @@ from mrshc.core.kernels.products import low_rank_cells
 from mrshc.core.kernels.residual import CellCorrections, Residual
 from mrshc.core.kernels.slope_approximation import SinglePrecision, SlopeApproximation
 from mrshc.core.kernels.slope_basis import SlopeBasis
+from mrshc.core.kernels.slope_bounds import SlopeBounds
 from mrshc.core.parallel import MANY_SAMPLES
 
 # Number of Lanczos vectors between restarts. The eigenvalues of noise are close to each other, so
@@ -62,9 +63,14 @@ _N_BASIS_VECTORS = 64
 # only the computation time and the memory.
 _MAX_COPIED_FRACTION = 0.25
 
-# Number of entries of the data that are converted to single precision together, 8 MB in double
-# precision. The number affects only the memory.
-_ENTRIES_PER_PART = 1_000_000
+# Largest number of entries of data that are copied in single precision. For larger data, which
+# exceed the cache of a processor, bounds of slopes are read in less time. The number affects only
+# the computation time and the memory.
+_MAX_ENTRIES_IN_SINGLE_PRECISION = 2**20
+
+# Number of iterations whose slopes are bounded, at one byte for each feature. `MrSHC` makes at most
+# 20 iterations by default. The number affects only the computation time and the memory.
+_N_BOUNDED_ITERATIONS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -266,8 +272,8 @@ def next_component(
     tol : float
         The algorithm has converged when the L1 norm of the change of v is at most `tol`.
     approximation : SlopeApproximation or None, default=None
-        What slopes are approximated by. The approximation reduces the computation time and does not
-        affect the result. None means that slopes are not approximated.
+        What slopes are approximated or bounded by. The approximation reduces the computation time
+        and does not affect the result. None means that there is none.
     record : IterateRecord or None, default=None
         Arrays to which the vector u and the soft threshold of each iteration are written. None
         means that they are not recorded.
@@ -317,8 +323,8 @@ def next_components(
     settings : AlternationSettings
         L1 bound and stopping criteria of each component.
     approximations : SequenceApproximations
-        What slopes are approximated by. The approximations reduce the computation time and do not
-        affect the result.
+        What slopes are approximated or bounded by. The approximations reduce the computation time
+        and do not affect the result.
     end : SequenceEnd
         Number of components, including the earlier ones, and the number of features with a non-zero
         loading at which no further component is computed.
@@ -348,51 +354,67 @@ def next_components(
     return components
 
 
-def sequence_approximations(matrix: CentredArray, n_components: int) -> SequenceApproximations:
-    """Return what the slopes of the columns of a matrix are approximated by.
+def single_precision(matrix: CentredArray) -> SinglePrecision:
+    """Return the centred data in single precision, divided by the largest norm of a column.
 
-    For few samples, or if values are missing, this is a copy of the matrix in single precision,
-    which several threads may use at the same time. For many samples, these are empty arrays, to
-    which the alternating algorithm writes slopes and columns.
+    The copy has no rows if it would be large.
     """
-    n, p = matrix.shape
-    if n < MANY_SAMPLES or matrix.missing is not None:
-        return SequenceApproximations(_single_precision(matrix), None, None)
-    return SequenceApproximations(
-        NO_SINGLE_PRECISION,
-        _empty_bases(n_components, n, p),
-        _empty_copies(matrix),
-    )
-
-
-def component_approximation(approximations: SequenceApproximations) -> SlopeApproximation:
-    """Return what the slopes for a single component are approximated by.
-
-    The approximation has no basis: it is used for data with missing values, for which another
-    version of the alternating algorithm would have to be compiled.
-    """
-    return SlopeApproximation(approximations.single, None, None)
-
-
-# Used if a component is computed from a working set, for which a copy would take too much time.
-NO_SINGLE_PRECISION = SinglePrecision(np.empty((0, 0), np.float32), 1.0)
-_NO_APPROXIMATION = SlopeApproximation(NO_SINGLE_PRECISION, None, None)
-
-
-def _single_precision(matrix: CentredArray) -> SinglePrecision:
-    """Return the centred data in single precision, divided by the largest norm of a column."""
     (n, p), (X, by_columns, offsets) = matrix.shape, matrix.kernel_arguments
-    rows = X.T if by_columns else X
+    if n * p > _MAX_ENTRIES_IN_SINGLE_PRECISION or n >= MANY_SAMPLES:
+        return _NO_SINGLE_PRECISION
     # No entry is larger than the norm of its column. Quotients neither overflow nor, unless they
     # are negligible, underflow in single precision.
     scale = float(matrix.column_norms.max()) or 1.0
     values = np.empty((n, p), np.float32)
-    # In parts, so that the centred data in double precision take little memory.
-    rows_per_part = max(_ENTRIES_PER_PART // p, 1)
-    for start in range(0, n, rows_per_part):
-        part = slice(start, start + rows_per_part)
-        np.divide(rows[part] - offsets, scale, out=values[part], casting="same_kind")
+    np.divide((X.T if by_columns else X) - offsets, scale, out=values, casting="same_kind")
     return SinglePrecision(values, scale)
+
+
+def empty_approximations(
+    matrix: CentredArray, single: SinglePrecision, n_components: int
+) -> SequenceApproximations:
+    """Return what the slopes of the columns of a matrix are approximated or bounded by.
+
+    Without a copy in single precision, these are empty arrays for several components, to which the
+    alternating algorithm writes bounds and, for many samples, slopes and columns. `single` is the
+    result of `single_precision`.
+    """
+    n, p = matrix.shape
+    n_iter = 0 if single.values.shape[0] > 0 else _N_BOUNDED_ITERATIONS
+    bounds = SlopeBounds(
+        np.empty((n_components, n_iter, n)),
+        np.empty((n_components, n_iter, p), np.uint8),
+        np.empty((n_components, n_iter)),
+        np.full((n_components, n_iter), -1.0),
+    )
+    # For missing values, another version of the alternating algorithm would have to be compiled.
+    if n < MANY_SAMPLES or matrix.missing is not None:
+        return SequenceApproximations(single, bounds, None, None)
+    return SequenceApproximations(
+        single, bounds, _empty_bases(n_components, n, p), _empty_copies(matrix)
+    )
+
+
+def component_approximation(approximations: SequenceApproximations, k: int) -> SlopeApproximation:
+    """Return what the slopes for component k, counted from zero, are approximated or bounded by.
+
+    There is no basis, which is not used for data with missing values.
+    """
+    single, bounds, *_ = approximations
+    of_component = SlopeBounds(
+        bounds.scores[k], bounds.quantised[k], bounds.units[k], bounds.thresholds[k]
+    )
+    return SlopeApproximation(single, of_component, None, None)
+
+
+_NO_SINGLE_PRECISION = SinglePrecision(np.empty((0, 0), np.float32), 1.0)
+# Used if a component is computed from a working set, for which a copy would take too much time.
+_NO_APPROXIMATION = SlopeApproximation(
+    _NO_SINGLE_PRECISION,
+    SlopeBounds(np.empty((0, 0)), np.empty((0, 0), np.uint8), np.empty(0), np.empty(0)),
+    None,
+    None,
+)
 
 
 def _empty_bases(n_components: int, n: int, p: int) -> SlopeBasis:

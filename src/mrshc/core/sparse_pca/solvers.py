@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
@@ -24,11 +23,12 @@ from mrshc.core.sparse_pca.next_component import (
     AlternationStarts,
     Component,
     component_approximation,
+    empty_approximations,
     empty_record,
     fill_change,
     next_component,
     next_components,
-    sequence_approximations,
+    single_precision,
 )
 from mrshc.core.sparse_pca.working_sets import EXTRA_COLUMNS, InitialPass
 
@@ -97,10 +97,10 @@ class FullSolver(ComponentSolver):
         self.starts = starts
         self._matrix = matrix
         self._limits = limits
-        # Approximations that no thread is using. Bases are changed by their thread, so each has its
-        # own. Copies in single precision are shared by all threads.
+        self._single = single_precision(matrix)
+        # Approximations that no thread is using, at most one for each thread. The list methods
+        # `pop` and `append` are atomic, so no lock is needed.
         self._idle: list[SequenceApproximations] = []
-        self._lock = Lock()
 
     def solve(
         self, earlier: list[Component], l1_bound: float, *, end: SequenceEnd
@@ -110,32 +110,21 @@ class FullSolver(ComponentSolver):
         If values are missing, only the next component is returned. The certificates are None, since
         the components are computed on all columns.
         """
-        approximations = self._take_approximations()
+        idle, n_components = self._idle, self.starts.vectors.shape[0]
+        approximations = (
+            idle.pop() if idle else empty_approximations(self._matrix, self._single, n_components)
+        )
         try:
             if self._matrix.missing is None:
                 components = self._solve_all(
                     earlier, l1_bound, approximations=approximations, end=end
                 )
             else:
-                components = [
-                    self._solve_next(earlier, l1_bound, component_approximation(approximations))
-                ]
+                approximation = component_approximation(approximations, len(earlier))
+                components = [self._solve_next(earlier, l1_bound, approximation)]
         finally:
-            if approximations.basis is not None:
-                self._idle.append(approximations)  # an atomic operation
+            idle.append(approximations)
         return [Solution(component, None) for component in components]
-
-    def _take_approximations(self) -> SequenceApproximations:
-        """Return approximations for the calling thread."""
-        with self._lock:
-            if self._idle and self._idle[-1].basis is None:
-                return self._idle[-1]
-            if self._idle:
-                return self._idle.pop()
-            approximations = sequence_approximations(self._matrix, len(self.starts.vectors))
-            if approximations.basis is None:
-                self._idle.append(approximations)
-            return approximations
 
     def _solve_all(
         self,
