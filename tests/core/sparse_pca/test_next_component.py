@@ -7,6 +7,7 @@ from scipy.optimize import brentq
 import reference
 from mrshc import sparse_components
 from mrshc.core import kernels
+from mrshc.core.data import centred_array
 from mrshc.core.kernels import alternation, screening
 from mrshc.core.kernels.component_sequence import SequenceEnd
 from mrshc.core.kernels.sparse_direction import sparse_direction
@@ -327,7 +328,6 @@ def test_screening_of_columns_does_not_change_results(monkeypatch, l1_bound, max
         return screening.no_screen()
 
     monkeypatch.setattr(alternation, "plan_from_slopes", without_columns)
-    monkeypatch.setattr(alternation, "can_approximate", lambda _: False)
     monkeypatch.setattr(core_components, "alternate", alternation.alternate)
     unscreened = sparse_components(X, **options)
     assert max_iter == 3 or max(kept) > 0, "there was a screen"
@@ -337,7 +337,9 @@ def test_screening_of_columns_does_not_change_results(monkeypatch, l1_bound, max
 
 
 @pytest.mark.parametrize("orthogonal", [True, False])
-def test_memory_layout_does_not_change_results(orthogonal):
+@pytest.mark.parametrize("max_copied_cells", [0, 10**6])
+def test_memory_layout_does_not_change_results(monkeypatch, orthogonal, max_copied_cells):
+    monkeypatch.setattr(centred_array, "_MAX_COPIED_CELLS", max_copied_cells)
     X = reference.matrix("input_B")
     options = {"l1_bound": 3.0, "n_components": 4, "center": True, "orthogonal": orthogonal}
     rows = sparse_components(np.ascontiguousarray(X), **options, init=np.eye(4, X.shape[1]))
@@ -386,9 +388,7 @@ def test_several_components_in_one_call_equal_those_of_single_calls(n_earlier, i
         single[:n_earlier],
         starts=starts,
         settings=alternation.AlternationSettings(3.5, 20, 1e-7, starts.noise),
-        approximations=core_components.empty_approximations(
-            matrix, core_components.single_precision(matrix), 5
-        ),
+        histories=core_components.empty_histories(matrix, 5),
         end=SequenceEnd(5, float(n_loaded) if is_stopped else np.inf),
     )
     assert len(found) == (2 if is_stopped else 5 - n_earlier)

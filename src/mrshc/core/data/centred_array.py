@@ -31,6 +31,11 @@ T = TypeVar("T")
 # tuned.
 _BLOCK_CELLS = 1 << 19
 
+# Data that are stored column by column are copied row by row if they have at most this many values,
+# 16 MB in double precision. Products with the copy take less time, since several columns are
+# multiplied at the same time. The result is the same.
+_MAX_COPIED_CELLS = 1 << 21
+
 # Number of rows and columns of a tile of the Gram matrix of many samples, and number of blocks of
 # columns whose products are added to a tile before the next tile. A tile takes 2 MB, and stays in
 # the cache; the blocks take 32 MB. The numbers do not affect the result.
@@ -107,6 +112,13 @@ class CentredArray(CentredMatrix):
             out += np.bincount(columns, self.fill_error * u[rows], minlength=out.size)
         return out
 
+    @cached_property
+    def _stored_for_products(self) -> NDArray[Any]:
+        """The data before centring; a copy stored row by row if the data are small."""
+        if self.values.flags.c_contiguous or self.values.size > _MAX_COPIED_CELLS:
+            return self.values
+        return np.ascontiguousarray(self.values)
+
     @property
     def kernel_arguments(self) -> tuple[NDArray[Any], bool, Float]:
         """The first three arguments of the compiled functions for matrix products.
@@ -115,8 +127,8 @@ class CentredArray(CentredMatrix):
         C-contiguous. The second argument is True if the first is the transpose. The third argument
         contains the column offsets.
         """
-        by_columns = not self.values.flags.c_contiguous
-        values = self.values
+        values = self._stored_for_products
+        by_columns = not values.flags.c_contiguous
         # Numba compiles separate versions of a function for writeable and for read-only arrays. The
         # array of the user may be read-only, but the arrays to which compiled functions copy some
         # of its columns are not. All arrays are therefore passed as writeable, so that only one

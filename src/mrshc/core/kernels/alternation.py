@@ -25,22 +25,24 @@ from mrshc.core.kernels.residual import (
 )
 from mrshc.core.kernels.screening import (
     ColumnNorms,
-    Screen,
-    ScreenRange,
+    SlopeHistory,
     Threshold,
     bound_added_norms,
-    empty_screen,
     find_threshold,
-    no_screen,
-    plan_from_approximation,
+    plan_from_basis,
     plan_from_bounds,
     plan_from_slopes,
+)
+from mrshc.core.kernels.screens import (
+    Screen,
+    ScreenRange,
+    empty_screen,
+    no_screen,
     write_screen,
     write_screened_image,
     write_screened_slopes,
 )
-from mrshc.core.kernels.slope_approximation import SlopeApproximation, can_approximate
-from mrshc.core.kernels.slope_basis import add_to_basis
+from mrshc.core.kernels.slope_basis import add_to_basis, has_vectors
 from mrshc.core.kernels.slope_bounds import has_bounds, write_bounds, write_threshold
 from mrshc.core.kernels.sparse_direction import (
     Candidates,
@@ -134,7 +136,7 @@ def alternate(
     column_norms: Float,
     start: AlternationStart,
     settings: AlternationSettings,
-    approximation: SlopeApproximation,
+    history: SlopeHistory,
     record: IterateRecord,
 ) -> Alternation:
     """Return the sparse component of a residual matrix R, computed by the alternating algorithm.
@@ -155,8 +157,8 @@ def alternate(
         The first v.
     settings : AlternationSettings
         L1 bound and stopping criteria.
-    approximation : SlopeApproximation
-        What slopes are approximated or bounded by, in order to exclude columns. If an iteration
+    history : SlopeHistory
+        What earlier runs found out about slopes, by which columns are excluded. If an iteration
         computes all slopes, they are added to the basis, and their bounds are stored.
     record : IterateRecord
         Output. The scores u and the soft threshold of iteration t are written to row t, for as many
@@ -177,10 +179,10 @@ def alternate(
         empty_candidates(p),
         _Loadings(np.empty(p, np.intp), np.empty(p, np.intp), np.empty(p)),
         _Loadings(index_range(p), np.empty(0, np.intp), start.v.copy()),
-        empty_screen(residual, n, p, approximation.copies),
+        empty_screen(residual, n, p, history.copies),
     )
     _deflate_start(residual, work.image, start.v)
-    end = _iterate(residual, norms, settings, approximation, record, work)
+    end = _iterate(residual, norms, settings, history, record, work)
     if end.n_iter == 0:
         return Alternation(np.zeros(n), np.empty(0, np.intp), np.empty(0), 0.0, 0, True)
     m, v = end.n_loaded, work.v
@@ -195,7 +197,7 @@ def _iterate(
     residual: Residual,
     norms: ColumnNorms,
     settings: AlternationSettings,
-    approximation: SlopeApproximation,
+    history: SlopeHistory,
     record: IterateRecord,
     work: _Workspace,
 ) -> _Iterations:
@@ -216,12 +218,10 @@ def _iterate(
         _write_quotients(image, norm, u)
         move = euclidean_distance(u, work.old_u) if t > 0 else 0.0
         found, within, is_screened = _screened_threshold(
-            residual, norms, approximation, t, (settings.l1_bound, depth, move), within, work
+            residual, norms, history, t, (settings.l1_bound, depth, move), within, work
         )
         if not is_screened:
-            found = _threshold_of_all_slopes(
-                residual, approximation, t, settings.l1_bound, depth, work
-            )
+            found = _threshold_of_all_slopes(residual, history, t, settings.l1_bound, depth, work)
         depth = found.active_depth
         if t < record.thresholds.size:
             copy_into(record.scores[t], u)
@@ -243,7 +243,7 @@ def _iterate(
                 residual,
                 work.screen,
                 within,
-                approximation.copies,
+                history.copies,
                 within_columns,
                 v.weights,
                 image,
@@ -260,7 +260,7 @@ def _iterate(
                 threshold = found.largest - depth
                 within = plan_from_slopes(work.slopes, threshold, norms, move, work.screen.columns)
             if within.n_columns > 0:
-                within = write_screen(residual, work.screen, within, u, approximation.copies)
+                within = write_screen(residual, work.screen, within, u, history.copies)
         change = l1_distance(old_v.indices[:old_count], old_v.weights, v.indices[:count], v.weights)
         if change <= settings.tol:
             return _Iterations(count, t + 1, True)
@@ -274,7 +274,7 @@ def _iterate(
 def _screened_threshold(
     residual: Residual,
     norms: ColumnNorms,
-    approximation: SlopeApproximation,
+    history: SlopeHistory,
     t: int,
     search: tuple[float, float, float],
     within: ScreenRange,
@@ -283,16 +283,16 @@ def _screened_threshold(
     """Compute the slopes of the columns of a screen at u, and their soft threshold.
 
     The screen of the previous iterations is used. If it is not valid at u, a new screen is made
-    from approximate slopes or, if there are none or too many columns remain, from bounds.
+    from the basis (for many samples) or, if too many columns remain, from bounds.
 
     Parameters
     ----------
-    residual, norms, approximation, work
+    residual, norms, history, work
         Those of `_iterate`.
     t : int
         Number of the iteration.
     search : tuple of float
-        The argument of `plan_from_approximation`.
+        The argument of `plan_from_basis`.
     within : ScreenRange
         Range of the screen of the previous iterations.
 
@@ -307,12 +307,12 @@ def _screened_threshold(
     """
     found, screen = Threshold(0.0, -1.0, 0), work.screen
     if within.radius >= 0.0 and euclidean_distance(work.u, screen.anchor) <= within.radius:
-        found = _threshold_of_screen(residual, approximation, search, within, work)
-    if found.active_depth < 0.0 and can_approximate(approximation):
-        within = plan_from_approximation(
+        found = _threshold_of_screen(residual, history, search, within, work)
+    if found.active_depth < 0.0 and has_vectors(history.basis):
+        within = plan_from_basis(
             residual,
             norms,
-            approximation,
+            history.basis,
             work.u,
             search,
             work.slopes,
@@ -320,28 +320,28 @@ def _screened_threshold(
             screen.columns,
         )
         if within.n_columns > 0:
-            within = write_screen(residual, screen, within, work.u, approximation.copies)
-            found = _threshold_of_screen(residual, approximation, search, within, work)
-    if found.active_depth < 0.0 and has_bounds(approximation.bounds, t):
-        within = plan_from_bounds(norms, approximation.bounds, t, work.u, screen.columns)
+            within = write_screen(residual, screen, within, work.u, history.copies)
+            found = _threshold_of_screen(residual, history, search, within, work)
+    if found.active_depth < 0.0 and has_bounds(history.bounds, t):
+        within = plan_from_bounds(norms, history.bounds, t, work.u, screen.columns)
         if within.n_columns > 0:
-            anchor = approximation.bounds.scores[t]
-            within = write_screen(residual, screen, within, anchor, approximation.copies)
-            found = _threshold_of_screen(residual, approximation, search, within, work)
+            anchor = history.bounds.scores[t]
+            within = write_screen(residual, screen, within, anchor, history.copies)
+            found = _threshold_of_screen(residual, history, search, within, work)
     return found, within, found.active_depth >= 0.0
 
 
 @jit(allocates=False)
 def _threshold_of_screen(
     residual: Residual,
-    approximation: SlopeApproximation,
+    history: SlopeHistory,
     search: tuple[float, float, float],
     within: ScreenRange,
     work: _Workspace,
 ) -> Threshold:
     """Compute the slopes of the columns of a screen at u, and return their soft threshold."""
     slopes, (l1_bound, previous_depth, _) = work.slopes[: within.n_columns], search
-    write_screened_slopes(residual, work.screen, within, approximation.copies, work.u, slopes)
+    write_screened_slopes(residual, work.screen, within, history.copies, work.u, slopes)
     return find_threshold(slopes, l1_bound, previous_depth, within.slope_bound, work.candidates)
 
 
@@ -385,7 +385,7 @@ def _write_quotients(vector: Float, divisor: float, out: Float) -> None:
 @jit(allocates=False)
 def _threshold_of_all_slopes(
     residual: Residual,
-    approximation: SlopeApproximation,
+    history: SlopeHistory,
     t: int,
     l1_bound: float,
     previous_depth: float,
@@ -394,17 +394,17 @@ def _threshold_of_all_slopes(
     """Compute the slopes R'u of all columns of the residual R; return their soft threshold.
 
     The search for the active depth starts from `previous_depth`, the active depth of the previous
-    iteration. The slopes X'u are added to the basis of the approximation, and their bounds are
-    stored as those of iteration t.
+    iteration. The slopes X'u are added to the basis, and their bounds are stored as those of
+    iteration t.
     """
     u, slopes = work.u, work.slopes
     write_transposed_product(residual.X, residual.by_columns, residual.offsets, u, slopes)
     # Slopes of X itself can be used in later runs even if the earlier components are different.
-    add_to_basis(approximation.basis, u, slopes)
-    write_bounds(approximation.bounds, t, u, slopes)
+    add_to_basis(history.basis, u, slopes)
+    write_bounds(history.bounds, t, u, slopes)
     deflate_slopes(residual.scores, residual.loadings, residual.corrections, slopes, u)
     found = find_threshold(slopes, l1_bound, previous_depth, 0.0, work.candidates)
-    write_threshold(approximation.bounds, t, found.largest - found.active_depth)
+    write_threshold(history.bounds, t, found.largest - found.active_depth)
     return found
 
 

@@ -20,7 +20,7 @@ from mrshc.core.kernels.alternation import (
 from mrshc.core.kernels.column_copies import ColumnCopies
 from mrshc.core.kernels.jit import jit
 from mrshc.core.kernels.residual import Residual
-from mrshc.core.kernels.slope_approximation import SinglePrecision, SlopeApproximation
+from mrshc.core.kernels.screening import SlopeHistory
 from mrshc.core.kernels.slope_basis import SlopeBasis
 from mrshc.core.kernels.slope_bounds import SlopeBounds
 from mrshc.core.kernels.vectors import copy_into
@@ -33,10 +33,9 @@ class SequenceStarts(NamedTuple):
     images: Float  # (r, n), the centred data times each vector
 
 
-class SequenceApproximations(NamedTuple):
-    """A :class:`~mrshc.core.kernels.slope_approximation.SlopeApproximation` for r components."""
+class SequenceHistories(NamedTuple):
+    """A :class:`~mrshc.core.kernels.screening.SlopeHistory` for r components."""
 
-    single: SinglePrecision  # the same for all components
     bounds: SlopeBounds  # the first axis of its arrays is that of the r components
     basis: SlopeBasis | None  # likewise
     copies: ColumnCopies | None  # copies of columns, which all components use
@@ -65,7 +64,7 @@ def compute_components(
     column_norms: Float,
     starts: SequenceStarts,
     settings: AlternationSettings,
-    approximations: SequenceApproximations,
+    histories: SequenceHistories,
     end: SequenceEnd,
 ) -> ComponentSequence:
     """Return the sparse components that follow the earlier components under an L1 bound.
@@ -84,9 +83,8 @@ def compute_components(
         Start vectors of all components, including the earlier ones, which are not used.
     settings : AlternationSettings
         L1 bound and stopping criteria of each component.
-    approximations : SequenceApproximations
-        What slopes are approximated or bounded by. The alternating algorithm adds vectors to the
-        bases and writes bounds.
+    histories : SequenceHistories
+        What earlier runs found out about slopes, to which this run adds.
     end : SequenceEnd
         Number of components, including the earlier ones, and number of features at which no further
         component is computed.
@@ -116,7 +114,7 @@ def compute_components(
             column_norms,
             AlternationStart(starts.vectors[row], starts.images[row]),
             settings,
-            _approximation_of(approximations, row),
+            _history_of(histories, row),
             record,
         )
         copy_into(scores[row], result.u)
@@ -138,14 +136,13 @@ def compute_components(
 
 
 @jit()
-def _approximation_of(approximations: SequenceApproximations, k: int) -> SlopeApproximation:
-    """Return the approximation of slopes for component k, counted from zero."""
-    bounds = approximations.bounds
-    return SlopeApproximation(
-        approximations.single,
+def _history_of(histories: SequenceHistories, k: int) -> SlopeHistory:
+    """Return the history of component k, counted from zero."""
+    bounds = histories.bounds
+    return SlopeHistory(
         SlopeBounds(bounds.scores[k], bounds.quantised[k], bounds.units[k], bounds.thresholds[k]),
-        _basis_of(approximations.basis, k),
-        approximations.copies,
+        _basis_of(histories.basis, k),
+        histories.copies,
     )
 
 

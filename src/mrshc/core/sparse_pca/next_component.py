@@ -37,14 +37,14 @@ from mrshc.core.kernels.alternation import (
 )
 from mrshc.core.kernels.column_copies import ColumnCopies
 from mrshc.core.kernels.component_sequence import (
-    SequenceApproximations,
     SequenceEnd,
+    SequenceHistories,
     SequenceStarts,
     compute_components,
 )
 from mrshc.core.kernels.products import low_rank_cells
 from mrshc.core.kernels.residual import CellCorrections, Residual
-from mrshc.core.kernels.slope_approximation import SinglePrecision, SlopeApproximation
+from mrshc.core.kernels.screening import SlopeHistory
 from mrshc.core.kernels.slope_basis import SlopeBasis
 from mrshc.core.kernels.slope_bounds import SlopeBounds
 from mrshc.core.parallel import MANY_SAMPLES
@@ -62,11 +62,6 @@ _N_BASIS_VECTORS = 64
 # It must not be smaller than the largest fraction of the columns in a screen. The number affects
 # only the computation time and the memory.
 _MAX_COPIED_FRACTION = 0.25
-
-# Largest number of entries of data that are copied in single precision. For larger data, which
-# exceed the cache of a processor, bounds of slopes are read in less time. The number affects only
-# the computation time and the memory.
-_MAX_ENTRIES_IN_SINGLE_PRECISION = 2**20
 
 # Number of iterations whose slopes are bounded, at one byte for each feature. `MrSHC` makes at most
 # 20 iterations by default. The number affects only the computation time and the memory.
@@ -249,7 +244,7 @@ def next_component(
     orthogonal: bool = False,
     max_iter: int,
     tol: float,
-    approximation: SlopeApproximation | None = None,
+    history: SlopeHistory | None = None,
     record: IterateRecord | None = None,
 ) -> Component:
     """Return the sparse component that follows the components in `earlier`.
@@ -271,9 +266,9 @@ def next_component(
         Largest number of iterations of the alternating algorithm.
     tol : float
         The algorithm has converged when the L1 norm of the change of v is at most `tol`.
-    approximation : SlopeApproximation or None, default=None
-        What slopes are approximated or bounded by. The approximation reduces the computation time
-        and does not affect the result. None means that there is none.
+    history : SlopeHistory or None, default=None
+        What earlier runs found out about slopes. It reduces the computation time and does not
+        affect the result. None means that there is none.
     record : IterateRecord or None, default=None
         Arrays to which the vector u and the soft threshold of each iteration are written. None
         means that they are not recorded.
@@ -292,7 +287,7 @@ def next_component(
         matrix.column_norms,
         AlternationStart(v, image),
         AlternationSettings(float(l1_bound), int(max_iter), float(tol), float(starts.noise)),
-        _NO_APPROXIMATION if approximation is None else approximation,
+        _NO_HISTORY if history is None else history,
         _record_without_rows(matrix.shape[0]) if record is None else record,
     )
     return Component(**result._asdict())
@@ -304,7 +299,7 @@ def next_components(
     *,
     starts: AlternationStarts,
     settings: AlternationSettings,
-    approximations: SequenceApproximations,
+    histories: SequenceHistories,
     end: SequenceEnd,
 ) -> list[Component]:
     """Return several sparse components that follow the components in `earlier`.
@@ -322,9 +317,9 @@ def next_components(
         Start vectors of all components.
     settings : AlternationSettings
         L1 bound and stopping criteria of each component.
-    approximations : SequenceApproximations
-        What slopes are approximated or bounded by. The approximations reduce the computation time
-        and do not affect the result.
+    histories : SequenceHistories
+        What earlier runs found out about slopes. It reduces the computation time and does not
+        affect the result.
     end : SequenceEnd
         Number of components, including the earlier ones, and the number of features with a non-zero
         loading at which no further component is computed.
@@ -335,7 +330,7 @@ def next_components(
         matrix.column_norms,
         SequenceStarts(starts.vectors, starts.images),
         settings,
-        approximations,
+        histories,
         end,
     )
     components = []
@@ -354,33 +349,12 @@ def next_components(
     return components
 
 
-def single_precision(matrix: CentredArray) -> SinglePrecision:
-    """Return the centred data in single precision, divided by the largest norm of a column.
+def empty_histories(matrix: CentredArray, n_components: int) -> SequenceHistories:
+    """Return empty arrays, to which the alternating algorithm writes what it finds out on slopes.
 
-    The copy has no rows if it would be large.
+    For many samples, it writes not only bounds, but also slopes and copies of columns.
     """
-    (n, p), (X, by_columns, offsets) = matrix.shape, matrix.kernel_arguments
-    if n * p > _MAX_ENTRIES_IN_SINGLE_PRECISION or n >= MANY_SAMPLES:
-        return _NO_SINGLE_PRECISION
-    # No entry is larger than the norm of its column. Quotients neither overflow nor, unless they
-    # are negligible, underflow in single precision.
-    scale = float(matrix.column_norms.max()) or 1.0
-    values = np.empty((n, p), np.float32)
-    np.divide((X.T if by_columns else X) - offsets, scale, out=values, casting="same_kind")
-    return SinglePrecision(values, scale)
-
-
-def empty_approximations(
-    matrix: CentredArray, single: SinglePrecision, n_components: int
-) -> SequenceApproximations:
-    """Return what the slopes of the columns of a matrix are approximated or bounded by.
-
-    Without a copy in single precision, these are empty arrays for several components, to which the
-    alternating algorithm writes bounds and, for many samples, slopes and columns. `single` is the
-    result of `single_precision`.
-    """
-    n, p = matrix.shape
-    n_iter = 0 if single.values.shape[0] > 0 else _N_BOUNDED_ITERATIONS
+    (n, p), n_iter = matrix.shape, _N_BOUNDED_ITERATIONS
     bounds = SlopeBounds(
         np.empty((n_components, n_iter, n)),
         np.empty((n_components, n_iter, p), np.uint8),
@@ -389,28 +363,24 @@ def empty_approximations(
     )
     # For missing values, another version of the alternating algorithm would have to be compiled.
     if n < MANY_SAMPLES or matrix.missing is not None:
-        return SequenceApproximations(single, bounds, None, None)
-    return SequenceApproximations(
-        single, bounds, _empty_bases(n_components, n, p), _empty_copies(matrix)
-    )
+        return SequenceHistories(bounds, None, None)
+    return SequenceHistories(bounds, _empty_bases(n_components, n, p), _empty_copies(matrix))
 
 
-def component_approximation(approximations: SequenceApproximations, k: int) -> SlopeApproximation:
-    """Return what the slopes for component k, counted from zero, are approximated or bounded by.
+def history_of_component(histories: SequenceHistories, k: int) -> SlopeHistory:
+    """Return the history of component k, counted from zero, as views of the arrays.
 
     There is no basis, which is not used for data with missing values.
     """
-    single, bounds, *_ = approximations
+    bounds = histories.bounds
     of_component = SlopeBounds(
         bounds.scores[k], bounds.quantised[k], bounds.units[k], bounds.thresholds[k]
     )
-    return SlopeApproximation(single, of_component, None, None)
+    return SlopeHistory(of_component, None, None)
 
 
-_NO_SINGLE_PRECISION = SinglePrecision(np.empty((0, 0), np.float32), 1.0)
-# Used if a component is computed from a working set, for which a copy would take too much time.
-_NO_APPROXIMATION = SlopeApproximation(
-    _NO_SINGLE_PRECISION,
+# Used if a component is computed from a working set, which changes from one run to the next.
+_NO_HISTORY = SlopeHistory(
     SlopeBounds(np.empty((0, 0)), np.empty((0, 0), np.uint8), np.empty(0), np.empty(0)),
     None,
     None,

@@ -16,19 +16,18 @@ from mrshc.core.array_types import Float, Index
 from mrshc.core.data.centred_array import CentredArray
 from mrshc.core.data.centred_blocks import CentredBlocks
 from mrshc.core.kernels.alternation import AlternationSettings
-from mrshc.core.kernels.component_sequence import SequenceApproximations, SequenceEnd
-from mrshc.core.kernels.slope_approximation import SlopeApproximation
+from mrshc.core.kernels.component_sequence import SequenceEnd, SequenceHistories
+from mrshc.core.kernels.screening import SlopeHistory
 from mrshc.core.sparse_pca.certificates import Certificate
 from mrshc.core.sparse_pca.next_component import (
     AlternationStarts,
     Component,
-    component_approximation,
-    empty_approximations,
+    empty_histories,
     empty_record,
     fill_change,
+    history_of_component,
     next_component,
     next_components,
-    single_precision,
 )
 from mrshc.core.sparse_pca.working_sets import EXTRA_COLUMNS, InitialPass
 
@@ -97,10 +96,9 @@ class FullSolver(ComponentSolver):
         self.starts = starts
         self._matrix = matrix
         self._limits = limits
-        self._single = single_precision(matrix)
-        # Approximations that no thread is using, at most one for each thread. The list methods
-        # `pop` and `append` are atomic, so no lock is needed.
-        self._idle: list[SequenceApproximations] = []
+        # What was found out about slopes, as far as no thread is using it, at most one entry for
+        # each thread. The list methods `pop` and `append` are atomic, so no lock is needed.
+        self._idle: list[SequenceHistories] = []
 
     def solve(
         self, earlier: list[Component], l1_bound: float, *, end: SequenceEnd
@@ -111,19 +109,15 @@ class FullSolver(ComponentSolver):
         the components are computed on all columns.
         """
         idle, n_components = self._idle, self.starts.vectors.shape[0]
-        approximations = (
-            idle.pop() if idle else empty_approximations(self._matrix, self._single, n_components)
-        )
+        histories = idle.pop() if idle else empty_histories(self._matrix, n_components)
         try:
             if self._matrix.missing is None:
-                components = self._solve_all(
-                    earlier, l1_bound, approximations=approximations, end=end
-                )
+                components = self._solve_all(earlier, l1_bound, histories=histories, end=end)
             else:
-                approximation = component_approximation(approximations, len(earlier))
-                components = [self._solve_next(earlier, l1_bound, approximation)]
+                history = history_of_component(histories, len(earlier))
+                components = [self._solve_next(earlier, l1_bound, history)]
         finally:
-            idle.append(approximations)
+            idle.append(histories)
         return [Solution(component, None) for component in components]
 
     def _solve_all(
@@ -131,7 +125,7 @@ class FullSolver(ComponentSolver):
         earlier: list[Component],
         l1_bound: float,
         *,
-        approximations: SequenceApproximations,
+        histories: SequenceHistories,
         end: SequenceEnd,
     ) -> list[Component]:
         """Return all components from `earlier` up to `end`; there must be no missing values."""
@@ -141,12 +135,12 @@ class FullSolver(ComponentSolver):
             earlier,
             starts=self.starts,
             settings=AlternationSettings(l1_bound, limits.max_iter, limits.tol, self.starts.noise),
-            approximations=approximations,
+            histories=histories,
             end=end,
         )
 
     def _solve_next(
-        self, earlier: list[Component], l1_bound: float, approximation: SlopeApproximation
+        self, earlier: list[Component], l1_bound: float, history: SlopeHistory
     ) -> Component:
         """Return the component that follows `earlier`."""
         return next_component(
@@ -156,11 +150,11 @@ class FullSolver(ComponentSolver):
             l1_bound=l1_bound,
             max_iter=self._limits.max_iter,
             tol=self._limits.tol,
-            approximation=approximation,
+            history=history,
         )
 
     def release_memory(self) -> None:
-        """Release the memory of the approximations, which is needed for trees after a search."""
+        """Release the memory of the histories, which is needed for trees after a search."""
         self._idle.clear()
 
 
@@ -227,7 +221,7 @@ class WorkingSetSolver(ComponentSolver):
         return [Solution(component, certificate)]
 
     def release_memory(self) -> None:
-        """Do nothing, since components on working sets are computed without approximations."""
+        """Do nothing, since components on working sets are computed without histories."""
 
     def _restrict_starts(
         self, matrix: CentredArray, columns: Index, change: float
