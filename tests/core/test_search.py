@@ -14,8 +14,9 @@ import plain_twin
 from mrshc.core import search as search_module
 from mrshc.core.data import centred_array
 from mrshc.core.data.centred_array import centre_array
-from mrshc.core.inference import refinement as refinement_module
-from mrshc.core.inference.refinement import RefinementSettings, refine_feature_sets
+from mrshc.core.inference import feature_scores
+from mrshc.core.inference.refinement import refine_feature_sets
+from mrshc.core.inference.refinement_settings import RefinementSettings
 from mrshc.core.search import SearchPlan, search
 from mrshc.core.selection import candidates
 from mrshc.core.sparse_pca import next_component
@@ -672,7 +673,7 @@ USES_OF_MANY_SAMPLES = (
     centred_array,
     gap_statistic,
     next_component,
-    refinement_module,
+    feature_scores,
     search_module,
     tree,
 )

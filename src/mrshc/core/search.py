@@ -24,11 +24,11 @@ from mrshc.core.array_types import Index, Labels
 from mrshc.core.data.centred_matrix import CentredMatrix
 from mrshc.core.inference.refinement import (
     RefinementResult,
-    RefinementSettings,
     complete_p_values,
     refine_feature_set,
     refine_feature_sets,
 )
+from mrshc.core.inference.refinement_settings import RefinementSettings
 from mrshc.core.parallel import (
     MANY_SAMPLES,
     ProgressCallback,

@@ -8,7 +8,8 @@ import numpy as np
 
 from mrshc.core.array_types import Index
 from mrshc.core.data.centred_array import centre_array
-from mrshc.core.inference.refinement import RefinementResult, RefinementSettings, refine_feature_set
+from mrshc.core.inference.refinement import RefinementResult, refine_feature_set
+from mrshc.core.inference.refinement_settings import RefinementSettings
 from mrshc.core.parallel import limit_blas_to_one_thread
 from mrshc.core.trees.tree import min_features
 from mrshc.errors import invalid_parameter_error

@@ -6,7 +6,8 @@ from typing import Any
 
 import pandas as pd
 
-from mrshc.core.inference.refinement import MIN_TESTED_SAMPLES, RefinementSettings
+from mrshc.core.inference.refinement import MIN_TESTED_SAMPLES
+from mrshc.core.inference.refinement_settings import RefinementSettings
 from mrshc.core.selection import SearchStory, SelectionRule
 from mrshc.core.trees.cut_choice import MAX_CLUSTERS
 from mrshc.estimators.feature_refinement import NO_SUPPORT

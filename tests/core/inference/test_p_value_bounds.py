@@ -10,11 +10,11 @@ from mrshc.core.inference.association import combined_tests
 from mrshc.core.inference.device_association import DeviceRanks
 from mrshc.core.inference.p_value_bounds import PValueBounds, split_contrasts
 from mrshc.core.inference.refinement import (
-    RefinementSettings,
     complete_p_values,
     refine_feature_set,
     refine_feature_sets,
 )
+from mrshc.core.inference.refinement_settings import RefinementSettings
 from mrshc.datasets import make_simulation_1
 from storage_backends import matrix_at
 

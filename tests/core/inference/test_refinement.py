@@ -6,14 +6,10 @@ from scipy import stats
 from scipy.cluster.hierarchy import linkage as scipy_linkage
 from scipy.spatial.distance import pdist
 
-from mrshc.core.inference import refinement
-from mrshc.core.inference.refinement import (
-    RefinementSettings,
-    association_scores,
-    refine_feature_set,
-    refine_feature_sets,
-    split_into_folds,
-)
+from mrshc.core.inference import feature_scores
+from mrshc.core.inference.feature_scores import association_scores, split_into_folds
+from mrshc.core.inference.refinement import refine_feature_set, refine_feature_sets
+from mrshc.core.inference.refinement_settings import RefinementSettings
 from mrshc.core.trees.tree import LINKAGES
 from mrshc.datasets import (
     make_noise,
@@ -162,7 +158,7 @@ def test_scores_do_not_depend_on_the_division_into_tasks(metric, is_missing, mon
     sets = [np.arange(30), np.arange(3), np.arange(20, 70), np.arange(1), np.arange(12)]
     settings = RefinementSettings(linkage="ward", metric=metric)
     expected = association_scores(matrix_at(X), sets, settings)
-    monkeypatch.setattr(refinement, "_MIN_SAMPLES_OF_FOLD_TASKS", 2)
+    monkeypatch.setattr(feature_scores, "_MIN_SAMPLES_OF_FOLD_TASKS", 2)
     # Two threads, so that not all sets are prepared together.
     found = association_scores(matrix_at(X), sets, settings, n_jobs=2)
     for one, other in zip(found, expected, strict=True):

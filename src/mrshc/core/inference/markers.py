@@ -19,7 +19,7 @@ from mrshc.core.array_types import Float, Index, Labels
 from mrshc.core.data.centred_matrix import CentredMatrix
 from mrshc.core.data.statistics import column_variances
 from mrshc.core.inference.association import benjamini_hochberg, rank_p_values
-from mrshc.core.inference.refinement import split_into_folds
+from mrshc.core.inference.feature_scores import split_into_folds
 from mrshc.core.robust.missing_values import complete_missing_cells
 from mrshc.core.trees.tree import Linkage, Metric, Tree, agglomerate, min_features
 

@@ -14,7 +14,8 @@ from functools import partial
 import numpy as np
 
 from mrshc.core.data.centred_matrix import CentredMatrix
-from mrshc.core.inference.refinement import RefinementResult, RefinementSettings
+from mrshc.core.inference.refinement import RefinementResult
+from mrshc.core.inference.refinement_settings import RefinementSettings
 from mrshc.core.selection.candidates import (
     Candidate,
     CandidateTable,

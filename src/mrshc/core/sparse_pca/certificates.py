@@ -22,43 +22,19 @@ from mrshc.core.array_types import Float, Index, Mask
 from mrshc.core.data.host_transfer import to_device_of, to_host
 from mrshc.core.data.statistics import column_blocks
 from mrshc.core.kernels.column_sets import are_in_sets
-from mrshc.core.kernels.leader_groups import (
-    CheckedColumns,
-    VectorGroups,
-    find_large_products,
-    leader_clustering,
-)
-from mrshc.core.kernels.single_bounds import (
-    SingleColumns,
-    SingleGroups,
-    mark_large_products,
-    write_centred_rows,
-)
 from mrshc.core.sparse_pca.device_bounds import ColumnBounds, ScaledVectors
+from mrshc.core.sparse_pca.grouped_vectors import (
+    GroupedVectors,
+    group_vectors,
+    largest_products,
+    may_exceed,
+)
 
 # A column nearly violates a certificate if its absolute inner product with u is above this multiple
 # of the threshold. Such columns are added to the working set too: thresholds decrease slightly when
 # the working set grows, so the columns might violate the next certificate. The value was chosen on
 # one simulated data set. It affects the number of passes over the data, but not the result.
 NEAR_VIOLATION = 0.97
-
-# Similar vectors are grouped, and a single bound is computed for the inner products of a column
-# with all vectors of a group. This constant is the largest distance between a vector and the centre
-# of its group, after the vectors have been divided by their thresholds and multiplied by the
-# typical norm of a column. A larger radius gives fewer groups but looser bounds. The value was
-# chosen on one simulated data set. It affects the computation time, but not the result.
-_GROUP_RADIUS = 0.2
-
-# The bounds are computed in a subspace that contains the leading principal axes of the centres of
-# the groups. The number of axes is the smallest for which the median distance of the centres from
-# the subspace, in the units of the radius, is at most this value. Fewer axes give faster but looser
-# bounds. The value was chosen on one simulated data set. It affects the computation time, but not
-# the result.
-_DISTANCE_FROM_SUBSPACE = 0.15
-
-# Centres of groups that are longer than this multiple of the median length are shortened before the
-# subspace is computed. The value has not been tuned; it does not affect the result.
-_MAX_RELATIVE_LENGTH = 10.0
 
 # Thresholds are lowered by this relative amount, so that rounding errors cannot hide a violation.
 # The relative rounding errors of inner products in double precision are much smaller than this
@@ -69,12 +45,6 @@ _RELATIVE_ROUNDING = 1e-9
 # of the typical norm of a column. The multiple is small enough to act as zero, and large enough
 # that quotients with the threshold as the denominator are finite.
 _MIN_RELATIVE_THRESHOLD = 1e-100
-
-_SINGLE_EPS = float(np.finfo(np.float32).eps)
-
-# Number of columns of which bounds are computed together in memory. Their inner products with about
-# a thousand groups fit into a processor's cache. The number does not affect the result.
-_N_BOUNDED_TOGETHER = 1024
 
 # Largest number of inner products that are computed on a device at one time. This number of
 # products takes 2 GB in double precision, which fits into the memory of common devices. The value
@@ -169,15 +139,6 @@ class _LargeProducts(NamedTuple):
     products: Float
 
 
-class _GroupedVectors(NamedTuple):
-    """The vectors of certificates in groups, and a subspace that nearly contains their centres."""
-
-    groups: VectorGroups
-    basis: NDArray[np.float32]  # (r, n_samples), orthonormal basis of the subspace, in rows
-    coordinates: NDArray[np.float32]  # (n_groups, r), the centres in this basis
-    single: SingleGroups  # the groups in single precision
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CertificateBatch:
     """Certificates that are checked together.
@@ -242,41 +203,9 @@ class CertificateBatch:
         )
 
     @cached_property
-    def grouped(self) -> _GroupedVectors:
-        """Groups of vectors that are close to each other.
-
-        The groups are used only if the blocks are numpy arrays.
-        """
-        leaders, labels = leader_clustering(self.vectors, _GROUP_RADIUS)
-        order, centres = np.argsort(labels, kind="stable"), self.vectors[leaders]
-        distances = np.linalg.norm(self.vectors - centres[labels], axis=1)
-        basis = _leading_subspace(centres)
-        coordinates = centres @ basis.T
-        # The rounding error of an inner product of n terms is at most about n times eps times the
-        # product of the two norms. Each coordinate of a column has such an error. The factor 4
-        # covers the conversion to single precision and the rounding of the bound itself.
-        rounding = 4.0 * centres.shape[1] * _SINGLE_EPS
-        lengths = np.linalg.norm(centres, axis=1) + np.abs(coordinates).sum(axis=1)
-        groups = VectorGroups(
-            vectors=self.vectors[order],
-            shifts=self.shifts[order],
-            owners=self.owners[order],
-            distances=distances[order],
-            ends=np.cumsum(np.bincount(labels)),
-            centres=centres,
-            radii=_group_maxima(distances, labels),
-            largest_shifts=_group_maxima(self.shifts, labels),
-            rests=np.linalg.norm(centres - coordinates @ basis, axis=1),
-            errors=rounding * lengths,
-        )
-        # Numbers that overflow in single precision give bounds that exclude no column.
-        with np.errstate(over="ignore"):
-            return _GroupedVectors(
-                groups,
-                basis.astype(np.float32),
-                coordinates.astype(np.float32),
-                _groups_in_single_precision(groups, rounding),
-            )
+    def grouped(self) -> GroupedVectors:
+        """The vectors in groups, which are used only if the blocks are numpy arrays."""
+        return group_vectors(self.vectors, self.shifts, self.owners)
 
     def check(
         self,
@@ -334,18 +263,9 @@ class CertificateBatch:
         ndarray of bool of shape (b,)
             True for columns that have to be checked in double precision.
         """
-        grouped = self.grouped
-        masks = [np.empty(0, np.uint8)]
-        for start in range(0, block.shape[1], _N_BOUNDED_TOGETHER):
-            part = slice(start, start + _N_BOUNDED_TOGETHER)
-            values = np.ascontiguousarray(block[:, part])
-            with np.errstate(over="ignore", invalid="ignore"):
-                columns, projected = _single_columns(
-                    values, offsets[part], fill, self.unit, grouped.basis
-                )
-                products = grouped.coordinates @ projected
-            masks.append(mark_large_products(grouped.single, columns, products, NEAR_VIOLATION))
-        return np.concatenate(masks).astype(bool)
+        return may_exceed(
+            NEAR_VIOLATION, self.grouped, block, offsets=offsets, fill=fill, unit=self.unit
+        )
 
     def _near_violations_by_groups(
         self, block: Float, missing_norms: Float | None
@@ -359,15 +279,11 @@ class CertificateBatch:
         """
         if missing_norms is None:
             missing_norms = np.zeros(block.shape[1])
-        grouped = self.grouped
         for part in column_blocks(*block.shape):
             # The transposed copy stores each column contiguously, because the compiled loop reads
             # one column at a time.
             columns = np.ascontiguousarray(block[:, part].T / self.unit)
-            checked, projected = _project_columns(columns, missing_norms[part], grouped.basis)
-            with np.errstate(over="ignore", invalid="ignore"):
-                products = grouped.coordinates @ projected
-            largest = find_large_products(grouped.groups, checked, products, NEAR_VIOLATION)
+            largest = largest_products(NEAR_VIOLATION, self.grouped, columns, missing_norms[part])
             owners, near = np.nonzero(largest > NEAR_VIOLATION)
             yield _LargeProducts(owners, near + part.start, largest[owners, near])
 
@@ -454,139 +370,3 @@ class CertificateBatch:
 
 NO_LARGE_PRODUCTS = _LargeProducts(np.empty(0, np.intp), np.empty(0, np.intp), np.empty(0))
 NO_VIOLATIONS = Violations(*NO_LARGE_PRODUCTS, np.empty(0, bool))
-
-
-def _leading_subspace(centres: Float) -> Float:
-    """Return an orthonormal basis of a subspace that nearly contains all centres.
-
-    The basis, of shape (r, n_samples), consists of leading right singular vectors of `centres`, an
-    array of shape (n_groups, n_samples).
-    """
-    n_groups, n = centres.shape
-    # A vector is very long if its threshold is nearly zero. Shorter vectors of the same direction
-    # are used instead, since the subspace would otherwise depend on these vectors only.
-    lengths = np.linalg.norm(centres, axis=1)
-    limit = _MAX_RELATIVE_LENGTH * np.median(lengths)
-    centres = centres * np.minimum(limit / np.maximum(lengths, limit), 1.0)[:, None]
-    # The eigenvectors of the smaller of the two Gram matrices take less time than singular vectors.
-    if n_groups < n:
-        _, left = np.linalg.eigh(centres @ centres.T)
-        axes = centres.T @ left[:, ::-1]
-    else:
-        axes = np.linalg.eigh(centres.T @ centres)[1][:, ::-1]
-    axes = np.linalg.qr(axes)[0]
-    squared_coordinates = (centres @ axes) ** 2
-    squared_norms = (centres**2).sum(axis=1, keepdims=True)
-    rests = np.sqrt(np.maximum(squared_norms - squared_coordinates.cumsum(axis=1), 0.0))
-    is_close = np.median(rests, axis=0) <= _DISTANCE_FROM_SUBSPACE
-    # If half of the vectors are very long, rounding errors may keep the distances above the limit.
-    n_axes = int(np.argmax(is_close)) + 1 if is_close.any() else axes.shape[1]
-    return np.ascontiguousarray(axes[:, :n_axes].T)
-
-
-def _groups_in_single_precision(groups: VectorGroups, rounding: float) -> SingleGroups:
-    """Return groups of vectors in single precision.
-
-    `rounding` is a bound of the rounding error of an inner product, divided by both norms.
-    """
-    single = np.float32
-    return SingleGroups(
-        vectors=groups.vectors.astype(single),
-        distances=groups.distances.astype(single),
-        shifts=groups.shifts.astype(single),
-        vector_errors=(rounding * np.linalg.norm(groups.vectors, axis=1)).astype(single),
-        ends=groups.ends,
-        centres=groups.centres.astype(single),
-        radii=groups.radii.astype(single),
-        largest_shifts=groups.largest_shifts.astype(single),
-        rests=groups.rests.astype(single),
-        errors=groups.errors.astype(single),
-    )
-
-
-def _single_columns(
-    block: NDArray[Any], offsets: Float, fill: float, unit: float, basis: NDArray[np.float32]
-) -> tuple[SingleColumns, NDArray[np.float32]]:
-    """Return columns in single precision with their norms, and their coordinates in a subspace.
-
-    The parameters are those of `write_centred_rows` and of `_project_columns`.
-    """
-    n, b = block.shape
-    values = np.empty((b, n), np.float32)
-    squares, n_missing = np.empty(b), np.empty(b)
-    write_centred_rows(block, offsets, fill, unit, values, squares, n_missing)
-    projected = basis @ values.T
-    columns = SingleColumns(
-        values=values,
-        norms=np.sqrt(squares).astype(np.float32),
-        rests=_norms_outside_subspace(squares, projected, n),
-        # The factor ensures that the conversion to single precision does not round down.
-        gaps=(np.sqrt(n_missing) * (1.0 + 2.0 * _SINGLE_EPS)).astype(np.float32),
-    )
-    return columns, projected
-
-
-def _norms_outside_subspace(
-    squares: Float, projected: NDArray[np.float32], n: int
-) -> NDArray[np.float32]:
-    """Return bounds of the norms of the parts of columns that are orthogonal to a subspace.
-
-    Parameters
-    ----------
-    squares : ndarray of shape (b,)
-        Squared norms of the columns.
-    projected : ndarray of shape (r, b)
-        Coordinates of the columns in the subspace.
-    n : int
-        Number of samples.
-    """
-    within = np.einsum("ij,ij->j", projected, projected).astype(np.float64)
-    # The second term is a bound of the rounding error of the squared norm in single precision.
-    rests = np.maximum(squares - within, 0.0) + 4.0 * n * _SINGLE_EPS * squares
-    norms: NDArray[np.float32] = np.sqrt(rests).astype(np.float32)
-    return norms
-
-
-def _project_columns(
-    columns: Float, missing_norms: Float, basis: NDArray[np.float32]
-) -> tuple[CheckedColumns, NDArray[np.float32]]:
-    """Return columns with their norms, and their coordinates in a subspace.
-
-    Parameters
-    ----------
-    columns : ndarray of shape (b, n_samples)
-        The columns, stored as the rows of this array.
-    missing_norms : ndarray of shape (b,)
-        Square root of the number of missing values in each column.
-    basis : ndarray of shape (r, n_samples)
-        Orthonormal basis of the subspace.
-
-    Returns
-    -------
-    checked : CheckedColumns
-        The columns and their norms.
-    projected : ndarray of shape (r, b)
-        The coordinates. Single precision is accurate enough for bounds and halves the time of the
-        matrix products.
-    """
-    squares = np.einsum("ji,ji->j", columns, columns)
-    with np.errstate(over="ignore", invalid="ignore"):
-        projected = basis @ columns.astype(np.float32).T
-        checked = CheckedColumns(
-            values=columns,
-            norms=np.sqrt(squares).astype(np.float32),
-            rests=_norms_outside_subspace(squares, projected, basis.shape[1]),
-            # The factor ensures that the conversion to single precision does not round down.
-            gaps=(missing_norms * (1.0 + 2.0 * _SINGLE_EPS)).astype(np.float32),
-        )
-    return checked, projected
-
-
-def _group_maxima(values: Float, labels: Index) -> Float:
-    """Return, for each label, the largest of the values with this label.
-
-    The values must not be negative.
-    """
-    largest = np.zeros(labels.max() + 1)
-    np.maximum.at(largest, labels, values)
-    return largest
