@@ -35,7 +35,7 @@ def largest_products(batch, X, offsets, fill):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("order", ["C", "F", "read-only"])
 @pytest.mark.parametrize(("unit", "offset"), [(1.0, 0.0), (1e-20, 0.0), (1e20, 0.0), (1.0, 1e4)])
 @pytest.mark.parametrize("share_missing", [0.0, 0.05])
 def test_columns_with_large_products_are_found(dtype, order, unit, offset, share_missing):
@@ -45,8 +45,9 @@ def test_columns_with_large_products_are_found(dtype, order, unit, offset, share
     # Some columns lie at the limit, up to rounding errors.
     X[:, :200] = batch.vectors[rng.integers(len(batch.vectors), size=200)].T
     X[:, :200] /= (batch.vectors @ X[:, :200]).max(axis=0) / NEAR_VIOLATION
-    X = (unit * X + offset).astype(dtype, order=order)
+    X = (unit * X + offset).astype(dtype, order="F" if order == "F" else "C")
     X[rng.random(X.shape) < share_missing] = np.nan
+    X.flags.writeable = order != "read-only"
     offsets, fill = np.full(P, offset), 0.02 * unit
     found = batch.may_violate_in_memory(X, offsets, fill)
     products = largest_products(batch, X, offsets, fill)

@@ -18,9 +18,9 @@ from mrshc.core.kernels.jit import jit
 
 Single = NDArray[np.float32]
 
-# Number of columns that are transposed together. The values of one sample then fill whole cache
-# lines. The number has not been tuned; it does not affect the result.
-_N_TOGETHER = 32
+# Number of rows and columns of the tiles in which a matrix is transposed. Sixteen numbers fill a
+# cache line. The number does not affect the result.
+_TILE = 16
 
 
 class SingleGroups(NamedTuple):
@@ -50,55 +50,65 @@ class SingleColumns(NamedTuple):
     gaps: Single  # (b,), square root of the number of missing values in each column
 
 
-@jit()
-def write_centred_rows(
+@jit(error_model="numpy")
+def write_centred_columns(
     block: NDArray[Any],
+    first: int,
     offsets: Float,
     fill: float,
     unit: float,
-    values: Single,
+    centred: Single,
     squares: Float,
     n_missing: Float,
 ) -> None:
-    """Write the centred columns of a block, divided by a unit, to the rows of an array.
+    """Write consecutive columns of a block after they have been centred and divided by a unit.
 
     Parameters
     ----------
     block : array of shape (n, b)
-        The columns before centring, with NaN for missing values.
-    offsets : array of shape (b,)
-        Offsets that are subtracted from the columns.
+        Columns before centring, with NaN for missing values.
+    first : int
+        Position of the first of the m columns in the block.
+    offsets : array of shape (m,)
+        Offsets that are subtracted from the m columns.
     fill : float
         Value that replaces missing values after centring.
     unit : float
         Number by which the centred values are divided.
-    values : array of shape (b, n)
+    centred : array of shape (n, m)
         Output. The columns in single precision.
-    squares : array of shape (b,)
+    squares : array of shape (m,)
         Output. Sums of squares of the columns, after division by the unit.
-    n_missing : array of shape (b,)
+    n_missing : array of shape (m,)
         Output. Numbers of missing values.
     """
-    n, b = block.shape
+    n, m = centred.shape
     factor = 1.0 / unit
     squares[:] = 0.0
     n_missing[:] = 0.0
-    centred = np.empty(_N_TOGETHER)
-    for start in range(0, b, _N_TOGETHER):
-        width = min(_N_TOGETHER, b - start)
-        for i in range(n):
-            row = block[i, start : start + width]
-            offset = offsets[start : start + width]
-            square, missing = squares[start : start + width], n_missing[start : start + width]
-            for k in range(width):
-                value = np.float64(row[k]) - offset[k]
-                is_missing = np.isnan(value)
-                value = (fill if is_missing else value) * factor
-                missing[k] += 1.0 if is_missing else 0.0
-                square[k] += value * value
-                centred[k] = value
-            for k in range(width):
-                values[start + k, i] = centred[k]
+    # Unsigned indices cannot count from the end, so that the compiler vectorises the loop.
+    start = np.uintp(first)
+    for i in range(np.uintp(n)):
+        for j in range(np.uintp(m)):
+            value = np.float64(block[i, start + j]) - offsets[j]
+            is_missing = np.isnan(value)
+            value = (fill if is_missing else value) * factor
+            n_missing[j] += 1.0 if is_missing else 0.0
+            squares[j] += value * value
+            centred[i, j] = value
+
+
+@jit()
+def write_transposed(matrix: Single, out: Single) -> None:
+    """Write the transpose of a matrix to `out`."""
+    n, m = np.uintp(matrix.shape[0]), np.uintp(matrix.shape[1])
+    # In tiles, so that the cache lines of the output stay in the cache until they are full.
+    tile = np.uintp(_TILE)
+    for left in range(np.uintp(0), m, tile):
+        for top in range(np.uintp(0), n, tile):
+            for j in range(left, min(left + tile, m)):
+                for i in range(top, min(top + tile, n)):
+                    out[j, i] = matrix[i, j]
 
 
 @jit()

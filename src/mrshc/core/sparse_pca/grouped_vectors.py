@@ -23,7 +23,8 @@ from mrshc.core.kernels.single_bounds import (
     SingleColumns,
     SingleGroups,
     mark_large_products,
-    write_centred_rows,
+    write_centred_columns,
+    write_transposed,
 )
 
 # Similar vectors are grouped, and a single bound is computed for the inner products of a column
@@ -48,7 +49,7 @@ _SINGLE_EPS = float(np.finfo(np.float32).eps)
 
 # Number of columns of which bounds are computed together in memory. Their inner products with about
 # a thousand groups fit into a processor's cache. The number does not affect the result.
-_N_BOUNDED_TOGETHER = 1024
+_N_BOUNDED_TOGETHER = 512
 
 
 class GroupedVectors(NamedTuple):
@@ -126,10 +127,9 @@ def may_exceed(
     """
     masks = [np.empty(0, np.uint8)]
     for start in range(0, block.shape[1], _N_BOUNDED_TOGETHER):
-        part = slice(start, start + _N_BOUNDED_TOGETHER)
-        values = np.ascontiguousarray(block[:, part])
+        part = slice(start, min(start + _N_BOUNDED_TOGETHER, block.shape[1]))
         with np.errstate(over="ignore", invalid="ignore"):
-            columns, projected = _single_columns(values, offsets[part], fill, unit, grouped.basis)
+            columns, projected = _single_columns(block, part, offsets, fill, unit, grouped.basis)
             products = grouped.coordinates @ projected
         masks.append(mark_large_products(grouped.single, columns, products, limit))
     return np.concatenate(masks).astype(bool)
@@ -208,17 +208,28 @@ def _groups_in_single_precision(groups: VectorGroups, rounding: float) -> Single
 
 
 def _single_columns(
-    block: NDArray[Any], offsets: Float, fill: float, unit: float, basis: NDArray[np.float32]
+    block: NDArray[Any],
+    part: slice,
+    offsets: Float,
+    fill: float,
+    unit: float,
+    basis: NDArray[np.float32],
 ) -> tuple[SingleColumns, NDArray[np.float32]]:
     """Return columns in single precision with their norms, and their coordinates in a subspace.
 
-    The parameters are those of `write_centred_rows` and of `_project_columns`.
+    `part` gives the positions of the columns in the block. The other parameters are those of
+    `write_centred_columns` and of `_project_columns`.
     """
-    n, b = block.shape
-    values = np.empty((b, n), np.float32)
-    squares, n_missing = np.empty(b), np.empty(b)
-    write_centred_rows(block, offsets, fill, unit, values, squares, n_missing)
-    projected = basis @ values.T
+    n, m = block.shape[0], part.stop - part.start
+    centred, values = np.empty((n, m), np.float32), np.empty((m, n), np.float32)
+    squares, n_missing = np.empty(m), np.empty(m)
+    # Other blocks are copied: the compiled function would read them in another order than they are
+    # stored, or would have to be compiled once more for read-only arrays.
+    is_usable = block.flags.c_contiguous and block.flags.writeable
+    source, first = (block, part.start) if is_usable else (np.array(block[:, part], order="C"), 0)
+    write_centred_columns(source, first, offsets[part], fill, unit, centred, squares, n_missing)
+    write_transposed(centred, values)
+    projected = basis @ centred
     columns = SingleColumns(
         values=values,
         norms=np.sqrt(squares).astype(np.float32),
