@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache
+from functools import cache, partial
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -95,20 +95,75 @@ def _run_in_threads(
     """Yield function(**kwargs) for each kwargs in `arguments`, in order, using `n_jobs` threads."""
     # joblib is not used here, because starting its threads takes longer than a whole search on
     # small data.
-    pool = ThreadPoolExecutor(n_jobs)
+    pool = _Pool(n_jobs)
     pending: deque[Future[Any]] = deque()
     # The limit is set by the calling thread. If this thread is within a limit of the user, a limit
     # that another thread sets has no effect.
     with limit_blas_to_one_thread():
         try:
             for kwargs in arguments:
-                pending.append(pool.submit(function, **kwargs))
+                pending.append(pool.submit(partial(function, **kwargs)))
                 if len(pending) > _TASKS_PER_THREAD * n_jobs:
                     yield pending.popleft().result()
             while pending:
                 yield pending.popleft().result()
         finally:
-            pool.shutdown(cancel_futures=True)
+            pool.shutdown()
+
+
+class _Pool:
+    """Threads for tasks, which can start further tasks in those threads that are idle.
+
+    Parameters
+    ----------
+    n_threads : int
+        Number of threads.
+    """
+
+    def __init__(self, n_threads: int) -> None:
+        self._executor = ThreadPoolExecutor(n_threads)
+        self._lock = Lock()
+        self._n_idle = n_threads  # negative if tasks are waiting
+
+    def submit(self, task: Callable[[], T]) -> Future[T]:
+        """Return the future result of a task, which runs as soon as a thread is idle."""
+        with self._lock:
+            self._n_idle -= 1
+        return self._executor.submit(self._run, task)
+
+    def submit_if_idle(self, task: Callable[[], T]) -> Future[T] | None:
+        """Return the future result of a task that an idle thread runs; None if there is none."""
+        with self._lock:
+            is_idle = self._n_idle > 0
+            self._n_idle -= is_idle
+        return self._executor.submit(self._run, task) if is_idle else None
+
+    def _run(self, task: Callable[[], T]) -> T:
+        _pool.set(self)
+        try:
+            return task()
+        finally:
+            with self._lock:
+                self._n_idle += 1
+
+    def shutdown(self) -> None:
+        """Cancel the tasks that have not begun, and wait for the others."""
+        self._executor.shutdown(cancel_futures=True)
+
+
+# The threads that execute the present task; None in a thread that does not belong to a pool.
+_pool: ContextVar[_Pool | None] = ContextVar("_pool", default=None)
+
+
+def start_if_idle(function: Callable[..., T], *args: Any) -> Callable[[], T] | None:
+    """Start function(*args) in an idle thread of the pool that executes the present task.
+
+    Return a function that waits for the result and returns it. Return None, without starting
+    anything, if no thread is idle.
+    """
+    pool = _pool.get()
+    future = None if pool is None else pool.submit_if_idle(partial(function, *args))
+    return None if future is None else future.result
 
 
 @contextmanager

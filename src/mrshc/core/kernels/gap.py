@@ -109,7 +109,7 @@ def gap_test(
     dispersions = np.empty(max_clusters)
     for k in range(max_clusters):
         dispersions[k] = dispersion(distances, partitions[k], power)
-    observed = _log_dispersions(dispersions)
+    observed = log_dispersions(dispersions)
     reference = np.empty((n_references, max_clusters))
     for b in range(n_references):
         if _is_check_due(b, settings) and _is_decision_certain(reference[:b], observed, settings):
@@ -122,7 +122,7 @@ def gap_test(
             power,
             settings.max_clusters,
         )
-        copy_into(reference[b], _log_dispersions(sample_dispersions))
+        copy_into(reference[b], log_dispersions(sample_dispersions))
     return observed, reference
 
 
@@ -217,7 +217,7 @@ def _mean_and_variance(values: Float) -> tuple[float, float]:
 
 
 @jit()
-def _log_dispersions(dispersions: Float) -> Float:
+def log_dispersions(dispersions: Float) -> Float:
     """Return the logarithms of the dispersions W_1, W_2, ...
 
     A dispersion is zero if all samples within each cluster are identical. Dispersions of zero are
@@ -237,7 +237,7 @@ def observed_log_dispersions(distances: Float, partitions: Index, power: int) ->
     dispersions = np.empty(partitions.shape[0])
     for k in range(dispersions.size):
         dispersions[k] = dispersion(distances, partitions[k], power)
-    return _log_dispersions(dispersions)
+    return log_dispersions(dispersions)
 
 
 @jit()
@@ -251,7 +251,7 @@ def reference_log_dispersions(
     """
     _scale_to_box(sample, box.ranges)
     distances = _reference_distances(sample, box.axes, box.midpoint, n)
-    return _log_dispersions(
+    return log_dispersions(
         top_dispersions(distances, settings.linkage, settings.power, settings.max_clusters)
     )
 
@@ -266,7 +266,7 @@ def large_reference_log_dispersions(
     distances are computed in `working`, an array of shape (n, n), which is overwritten.
     """
     _scale_to_box(sample, ranges)
-    return _log_dispersions(large_top_dispersions(sample, linkage, working))
+    return log_dispersions(large_top_dispersions(sample, linkage, working))
 
 
 @jit()

@@ -116,7 +116,7 @@ def _large_split_membership(distances: Float, linkage: int) -> Float:
         i, j = chain[length - 2], chain[length - 1]
         i, j = min(i, j), max(i, j)
         length -= 2
-        merge_squared_rows(distances[i], distances[j], sizes, i, j, linkage)
+        merge_squared_rows(distances, i, j, n, sizes, linkage)
         distances[i, i] = np.inf
         absent[j] = np.inf
         copy_row_to_column(distances, i, absent)

@@ -21,7 +21,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from mrshc.core.array_types import Float, Labels
+from mrshc.core.array_types import Float, Index, Labels
 from mrshc.core.kernels.gap import GapTestSettings, ReferenceBox, gap_test
 from mrshc.core.kernels.linkage_codes import LinkageMethod
 from mrshc.core.kernels.principal_box import (
@@ -29,6 +29,7 @@ from mrshc.core.kernels.principal_box import (
     principal_box_of_centred_rows,
     principal_ranges,
 )
+from mrshc.core.kernels.split_test import split_test
 from mrshc.core.parallel import MANY_SAMPLES
 from mrshc.core.trees.large_gap_test import large_gap_test
 from mrshc.core.trees.tree import (
@@ -138,24 +139,7 @@ def gap_curve(
     settings : GapSettings
         Settings of the gap statistic.
     """
-    # Early stopping is defined only for the comparison of one cluster with two. It is not used if
-    # the group has few samples or if there is only one feature.
-    n_max = len(partitions)
-    is_split_test = settings.rule == "Tibs2001SEmax" and n_max == 2
-    is_large = X.shape[0] >= _MIN_SAMPLES_TO_STOP_EARLY and X.shape[1] > 1
-    has_checks = settings.stop_early and is_split_test and is_large
-    test_settings = GapTestSettings(
-        linkage=LinkageMethod[settings.linkage].value,
-        # 1 - correlation is a squared Euclidean distance between standardised samples, so W_k is
-        # computed from its square roots, like W_k of squared Euclidean distances.
-        power=2 if settings.metric in SQUARED_EUCLIDEAN_METRICS else 1,
-        # The compiled linkages are the reducible linkages.
-        max_clusters=None if n_max == 2 and settings.linkage in COMPILED_LINKAGES else n_max,
-        n_references=settings.n_references,
-        first_check=_FIRST_CHECK if has_checks else settings.n_references,
-        check_interval=_CHECK_INTERVAL,
-        n_standard_errors=_N_STANDARD_ERRORS,
-    )
+    test_settings = _test_settings(settings, X.shape, n_max=len(partitions))
     box = _reference_box(X, settings.metric)
     test = gap_test if len(distances) < MANY_SAMPLES else large_gap_test
     observed, reference = test(box, distances, np.array(partitions), rng, test_settings)
@@ -167,6 +151,86 @@ def gap_curve(
         gap=gap,
         standard_error=standard_error,
         n_clusters=preferred_n_clusters(gap, standard_error, settings.rule),
+    )
+
+
+def has_fast_split_test(n_samples: int, settings: GapSettings) -> bool:
+    """Return whether `split_gap_curve` can be used for groups of at most `n_samples` samples."""
+    return (
+        n_samples < MANY_SAMPLES
+        and settings.metric == "sqeuclidean"
+        and settings.linkage in COMPILED_LINKAGES
+        and settings.max_clusters == 2
+    )
+
+
+def split_gap_curve(
+    X: Float,
+    distances: Float,
+    *,
+    groups: tuple[Index, Index],
+    negligible: float,
+    rng: np.random.Generator,
+    settings: GapSettings,
+) -> GapCurve | None:
+    """Return the gap statistic of a group of samples for one cluster and for two.
+
+    The result is that of `gap_curve`. It is None if no distance within the group exceeds
+    `negligible`, so that there is no test.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Data of all samples, stored row by row.
+    distances : ndarray of shape (n_samples, n_samples)
+        Squared Euclidean distances between all samples.
+    groups : pair of ndarray
+        Indices of the samples of the group, of which there are at least two, and of the samples of
+        its second cluster, both in increasing order.
+    negligible : float
+        Largest distance that can result from rounding errors of the data.
+    rng : numpy.random.Generator
+        Random number generator for the reference data sets.
+    settings : GapSettings
+        Settings for which `has_fast_split_test` returns True.
+    """
+    shape = (groups[0].size, X.shape[1])
+    test_settings = _test_settings(settings, shape, n_max=2)
+    test = split_test(X, distances, negligible, groups, rng, test_settings)
+    if test.observed.size == 0:
+        return None
+    return GapCurve(
+        log_dispersion=test.observed,
+        reference=test.reference,
+        gap=test.gap,
+        standard_error=test.standard_error,
+        n_clusters=preferred_n_clusters(test.gap, test.standard_error, settings.rule),
+    )
+
+
+def _test_settings(
+    settings: GapSettings, shape: tuple[int, int], *, n_max: int
+) -> GapTestSettings:
+    """Return the settings of the compiled test of a group, for partitions into 1 to n_max clusters.
+
+    `shape` contains the numbers of samples and features.
+    """
+    # Early stopping is defined only for the comparison of one cluster with two. It is not used if
+    # the group has few samples or if there is only one feature.
+    is_split_test = settings.rule == "Tibs2001SEmax" and n_max == 2
+    is_large = shape[0] >= _MIN_SAMPLES_TO_STOP_EARLY and shape[1] > 1
+    has_checks = settings.stop_early and is_split_test and is_large
+    return GapTestSettings(
+        linkage=LinkageMethod[settings.linkage].value,
+        # 1 - correlation is a squared Euclidean distance between standardised samples, so W_k is
+        # computed from its square roots, like W_k of squared Euclidean distances.
+        power=2 if settings.metric in SQUARED_EUCLIDEAN_METRICS else 1,
+        # The compiled linkages are the reducible linkages.
+        max_clusters=None if n_max == 2 and settings.linkage in COMPILED_LINKAGES else n_max,
+        n_references=settings.n_references,
+        first_check=_FIRST_CHECK if has_checks else settings.n_references,
+        check_interval=_CHECK_INTERVAL,
+        n_standard_errors=_N_STANDARD_ERRORS,
     )
 
 
@@ -220,8 +284,10 @@ def _tibshirani_rule(gap: Float, standard_error: Float) -> int:
 
     If there is no such k, return the largest number of clusters.
     """
-    sufficient = np.flatnonzero(gap[:-1] >= (gap - standard_error)[1:])
-    return int(sufficient[0]) + 1 if sufficient.size else gap.size
+    for k in range(1, gap.size):
+        if gap[k - 1] >= gap[k] - standard_error[k]:
+            return k
+    return gap.size
 
 
 _RULES: dict[GapRule, Callable[[Float, Float], int]] = {

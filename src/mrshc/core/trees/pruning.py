@@ -11,18 +11,30 @@ https://arxiv.org/abs/1409.0745
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mrshc.core.array_types import Float, Labels, Mask
+from mrshc.core.array_types import Float, Index, Labels, Mask
+from mrshc.core.parallel import start_if_idle
 from mrshc.core.trees.correlation import standardise_rows
-from mrshc.core.trees.gap_statistic import GapCurve, GapSettings, gap_curve
+from mrshc.core.trees.gap_statistic import (
+    GapCurve,
+    GapSettings,
+    gap_curve,
+    has_fast_split_test,
+    split_gap_curve,
+)
 from mrshc.core.trees.tree import Metric, Tree
 
 # Nodes with fewer samples than this are not split. A node with two samples can be split in only one
 # way, and the gap statistic of this split does not depend on the data.
 _MIN_SAMPLES_TO_SPLIT = 3
+
+# Nodes with fewer samples than this are not tested in another thread, since handing over a task takes
+# as long as such a test. The number does not affect the result.
+_MIN_SAMPLES_FOR_THREAD = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -131,35 +143,97 @@ def prune(
     sets give equal decisions.
     """
     limit = tree.n_samples if max_leaves is None else max_leaves
-    # Samples are treated as identical if their distance is at most `negligible`.
-    negligible = _negligible_distance(distances, settings.metric)
-    is_drawn = _has_reference_samples(X, settings.metric)
+    tester = _NodeTester(tree, X, distances=distances, settings=settings, entropy=entropy)
     active, splits, tests = {tree.root}, list[int](), dict[int, GapCurve]()
     while active and len(splits) + 1 < limit:
         # Of several nodes with equal height, the node that was formed by the last merge is tested
         # first. A cut of the tree undoes merges in the same order.
         node = max(active, key=lambda a: (tree.height(a), a))
         active.remove(node)
-        members = tree.members(node)
-        # All samples are below the root, whose distances need not be copied.
-        is_root = node == tree.root
-        within = distances if is_root else distances[np.ix_(members, members)]
-        drawn = members[is_drawn[members]]
-        # The box of the reference data sets is computed from at least two samples.
-        if members.size < _MIN_SAMPLES_TO_SPLIT or within.max() <= negligible or drawn.size < 2:
+        # Without a limit, the other nodes are tested too.
+        if max_leaves is None:
+            tester.start(active)
+        curve = tester.test(node)
+        if curve is None:
             continue
-        seed = np.random.SeedSequence(entropy, spawn_key=(X.shape[1], node))
-        tests[node] = gap_curve(
-            X[drawn],
-            within,
-            partitions=_subtree_partitions(tree, node, max_clusters=settings.max_clusters),
-            rng=np.random.default_rng(seed),
-            settings=settings,
-        )
-        if tests[node].n_clusters > 1:
+        tests[node] = curve
+        if curve.n_clusters > 1:
             splits.append(node)
             active.update(tree.children(node))
     return PrunedTree(tree=tree, splits=tuple(splits), tests=tests)
+
+
+class _NodeTester:
+    """Tests nodes of a tree with the gap statistic.
+
+    The parameters are those of `prune`.
+    """
+
+    def __init__(
+        self, tree: Tree, X: Float, *, distances: Float, settings: GapSettings, entropy: int
+    ) -> None:
+        self._tree, self._settings, self._entropy = tree, settings, entropy
+        self._distances = np.ascontiguousarray(distances)
+        # Samples are treated as identical if their distance is at most `_negligible`.
+        self._negligible = _negligible_distance(distances, settings.metric)
+        self._is_fast = has_fast_split_test(tree.n_samples, settings)
+        self._X = np.ascontiguousarray(X) if self._is_fast else X
+        self._is_drawn = _has_reference_samples(X, settings.metric)
+        self._started: dict[int, Callable[[], GapCurve | None]] = {}
+
+    def start(self, nodes: Iterable[int]) -> None:
+        """Start to test nodes in idle threads, as many as there are."""
+        for node in nodes:
+            is_large = self._tree.n_samples_below(node) >= _MIN_SAMPLES_FOR_THREAD
+            if node not in self._started and is_large:
+                result = start_if_idle(self._test, node)
+                if result is None:
+                    return
+                self._started[node] = result
+
+    def test(self, node: int) -> GapCurve | None:
+        """Return the gap statistic of a node; None if the node is not tested."""
+        result = self._started.pop(node, None)
+        return self._test(node) if result is None else result()
+
+    def _test(self, node: int) -> GapCurve | None:
+        if self._tree.n_samples_below(node) < _MIN_SAMPLES_TO_SPLIT:
+            return None
+        seed = np.random.SeedSequence(self._entropy, spawn_key=(self._X.shape[1], node))
+        rng = np.random.default_rng(seed)
+        members = self._tree.members(node)
+        if self._is_fast:
+            # The second cluster is the child that was formed by the earlier merge.
+            second = self._tree.members(self._tree.cluster_nodes(2, below=node)[1])
+            return split_gap_curve(
+                self._X,
+                self._distances,
+                groups=(members, second),
+                negligible=self._negligible,
+                rng=rng,
+                settings=self._settings,
+            )
+        return self._general_test(node, members, rng)
+
+    def _general_test(
+        self, node: int, members: Index, rng: np.random.Generator
+    ) -> GapCurve | None:
+        """Return the gap statistic of a node with the given samples, for any settings."""
+        # All samples are below the root, whose distances need not be copied.
+        is_root = node == self._tree.root
+        within = self._distances if is_root else self._distances[np.ix_(members, members)]
+        drawn = members[self._is_drawn[members]]
+        # The box of the reference data sets is computed from at least two samples.
+        if within.max() <= self._negligible or drawn.size < 2:
+            return None
+        n_clusters = self._settings.max_clusters
+        return gap_curve(
+            self._X[drawn],
+            within,
+            partitions=_subtree_partitions(self._tree, node, max_clusters=n_clusters),
+            rng=rng,
+            settings=self._settings,
+        )
 
 
 def _negligible_distance(distances: Float, metric: Metric) -> float:

@@ -1,0 +1,154 @@
+"""The gap test that decides whether a group of samples is split into two clusters.
+
+The function `split_test` does the same as :func:`~mrshc.core.kernels.gap.gap_test` in the case that
+pruning needs most often: one cluster against two, squared Euclidean distances, and a reducible
+linkage. All steps are compiled together, and all reference data sets share their arrays.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from mrshc.core.array_types import Float, Index
+from mrshc.core.kernels.agglomerated_dispersions import (
+    dispersion,
+    split_workspace,
+    write_split_dispersions,
+)
+from mrshc.core.kernels.gap import GapTestSettings, is_test_decided, log_dispersions
+from mrshc.core.kernels.jit import jit
+from mrshc.core.kernels.principal_box import principal_ranges
+from mrshc.core.kernels.vectors import copy_into
+
+
+class SplitTest(NamedTuple):
+    """Result of the gap test for one cluster against two.
+
+    All arrays are empty if the samples are identical up to rounding errors, so that there was no
+    test.
+    """
+
+    observed: Float  # (2,), log W_1 and log W_2 of the samples
+    reference: Float  # (n_drawn, 2), those of the reference data sets
+    gap: Float  # (2,), column means of `reference` minus `observed`
+    standard_error: Float  # (2,), standard errors of `gap`
+
+
+@jit()
+def split_test(
+    X: Float,
+    distances: Float,
+    negligible: float,
+    groups: tuple[Index, Index],
+    rng: np.random.Generator,
+    settings: GapTestSettings,
+) -> SplitTest:
+    """Test whether a group of samples consists of one cluster or of two.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, n_features)
+        Data of all samples.
+    distances : array of shape (n_samples, n_samples)
+        Squared Euclidean distances between all samples.
+    negligible : float
+        Largest distance that can result from rounding errors.
+    groups : pair of arrays
+        The samples of the group, and those of its second cluster, both in increasing order.
+    rng : numpy.random.Generator
+        Random number generator for the reference data sets.
+    settings : GapTestSettings
+        Settings of the test; `power` is 2, and `max_clusters` is None.
+
+    Returns
+    -------
+    SplitTest
+        log W_1 and log W_2 of the group and of the reference data sets, and the gap statistic.
+    """
+    members, second = groups
+    n, n_references = members.size, settings.n_references
+    within = np.empty((n, n))
+    if _copy_distances(distances, members, within) <= negligible:
+        empty = np.empty(0)
+        return SplitTest(empty, np.empty((0, 2)), empty, empty)
+    dispersions, labels = np.empty(2), np.zeros(n, np.intp)
+    dispersions[0] = dispersion(within, labels, settings.power)
+    _mark_positions(members, second, labels)
+    dispersions[1] = dispersion(within, labels, settings.power)
+    observed = log_dispersions(dispersions)
+    rows = np.empty((n, X.shape[1]))
+    for i in range(n):
+        copy_into(rows[i], X[members[i]])
+    ranges = principal_ranges(rows)
+    reference, workspace = np.empty((n_references, 2)), split_workspace(n)
+    sample, n_drawn = np.empty((n, ranges.size)), 0
+    while n_drawn < n_references and not is_test_decided(reference[:n_drawn], observed, settings):
+        _draw_in_box(rng, ranges, sample)
+        # Distances are computed from a matrix product, which is much faster than a loop over pairs
+        # of samples.
+        np.dot(sample, sample.T, workspace.products)
+        write_split_dispersions(workspace, settings.linkage, dispersions)
+        copy_into(reference[n_drawn], log_dispersions(dispersions))
+        n_drawn += 1
+    drawn = reference[:n_drawn].copy()
+    gap, standard_error = _gap_and_standard_error(observed, drawn, n_references)
+    return SplitTest(observed, drawn, gap, standard_error)
+
+
+@jit(allocates=False)
+def _copy_distances(distances: Float, members: Index, out: Float) -> float:
+    """Write the distances between some samples to `out`, and return the largest of them."""
+    largest = 0.0
+    for i in range(np.uintp(members.size)):
+        row = np.uintp(members[i])
+        for j in range(np.uintp(members.size)):
+            out[i, j] = distances[row, np.uintp(members[j])]
+            largest = max(largest, out[i, j])
+    return largest
+
+
+@jit(allocates=False)
+def _mark_positions(members: Index, subset: Index, labels: Index) -> None:
+    """Write 1 to `labels` for those members that are in a subset; both are in increasing order."""
+    i = 0
+    for k in range(subset.size):
+        while members[i] != subset[k]:
+            i += 1
+        labels[i] = 1
+
+
+@jit(allocates=False)
+def _draw_in_box(rng: np.random.Generator, ranges: Float, out: Float) -> None:
+    """Write points that are uniformly distributed on a box to the rows of `out`.
+
+    The box is centred at zero, since distances do not depend on its position.
+    """
+    for i in range(out.shape[0]):
+        for k in range(ranges.size):
+            out[i, k] = (rng.random() - 0.5) * ranges[k]
+
+
+@jit()
+def _gap_and_standard_error(
+    observed: Float, reference: Float, n_references: int
+) -> tuple[Float, Float]:
+    """Return the gap statistic of one and of two clusters, and its standard error.
+
+    The standard error refers to `n_references` reference data sets, of which fewer may have been
+    drawn. The operations are those of the numpy functions for means and standard deviations, so
+    that the results are the same in every digit.
+    """
+    n_drawn = reference.shape[0]
+    gap, standard_error = np.empty(2), np.empty(2)
+    for k in range(2):
+        total = squares = 0.0
+        for b in range(n_drawn):
+            total += reference[b, k]
+        mean = total / n_drawn
+        for b in range(n_drawn):
+            squares += (reference[b, k] - mean) * (reference[b, k] - mean)
+        gap[k] = mean - observed[k]
+        standard_error[k] = np.sqrt(squares / (n_drawn - 1)) * np.sqrt(1 + 1 / n_references)
+    return gap, standard_error
