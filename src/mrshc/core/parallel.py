@@ -86,7 +86,13 @@ def effective_n_threads(n_jobs: int | None) -> int:
     """
     backend, configured = get_active_backend(prefer="threads")
     n_workers = backend.effective_n_jobs(configured if n_jobs is None else n_jobs)
-    return int(min(n_workers, cpu_count()))
+    return int(min(n_workers, _n_cores()))
+
+
+@cache
+def _n_cores() -> int:
+    """Return the number of cores; joblib reads files of the system to determine it."""
+    return int(cpu_count())
 
 
 def _run_in_threads(
@@ -94,8 +100,10 @@ def _run_in_threads(
 ) -> Generator[Any, None, None]:
     """Yield function(**kwargs) for each kwargs in `arguments`, in order, using `n_jobs` threads."""
     # joblib is not used here, because starting its threads takes longer than a whole search on
-    # small data.
-    pool = _Pool(n_jobs)
+    # small data. For the same reason, the calls of a search share their threads.
+    shared = _shared_pool.get()
+    is_shared = shared is not None and shared.n_threads == n_jobs
+    pool = shared if shared is not None and is_shared else _Pool(n_jobs)
     pending: deque[Future[Any]] = deque()
     # The limit is set by the calling thread. If this thread is within a limit of the user, a limit
     # that another thread sets has no effect.
@@ -108,7 +116,9 @@ def _run_in_threads(
             while pending:
                 yield pending.popleft().result()
         finally:
-            pool.shutdown()
+            pool.cancel(pending)
+            if not is_shared:
+                pool.shutdown()
 
 
 class _Pool:
@@ -121,6 +131,7 @@ class _Pool:
     """
 
     def __init__(self, n_threads: int) -> None:
+        self.n_threads = n_threads
         self._executor = ThreadPoolExecutor(n_threads)
         self._lock = Lock()
         self._n_idle = n_threads  # negative if tasks are waiting
@@ -146,13 +157,22 @@ class _Pool:
             with self._lock:
                 self._n_idle += 1
 
+    def cancel(self, futures: Iterable[Future[Any]]) -> None:
+        """Cancel those tasks that have not begun, and wait for the others."""
+        is_cancelled = {future: future.cancel() for future in futures}
+        with self._lock:
+            self._n_idle += sum(is_cancelled.values())
+        wait(future for future, cancelled in is_cancelled.items() if not cancelled)
+
     def shutdown(self) -> None:
-        """Cancel the tasks that have not begun, and wait for the others."""
-        self._executor.shutdown(cancel_futures=True)
+        """Wait for all tasks, and end the threads."""
+        self._executor.shutdown()
 
 
-# The threads that execute the present task; None in a thread that does not belong to a pool.
+# The pool that executes the present task; None in a thread that does not belong to a pool.
 _pool: ContextVar[_Pool | None] = ContextVar("_pool", default=None)
+# The pool of the context `threads_for_parts`, in the thread that has entered the context.
+_shared_pool: ContextVar[_Pool | None] = ContextVar("_shared_pool", default=None)
 
 
 def start_if_idle(function: Callable[..., T], *args: Any) -> Callable[[], T] | None:
@@ -170,14 +190,19 @@ def start_if_idle(function: Callable[..., T], *args: Any) -> Callable[[], T] | N
 def threads_for_parts(n_jobs: int | None) -> Iterator[None]:
     """Within this context, `run_parts` uses the threads of `n_jobs` workers.
 
-    The context applies to the calling thread only. Tasks that `run_in_parallel` executes in other
-    threads do not start further threads.
+    Calls of `run_in_parallel` with the same number of threads share their threads. The context
+    applies to the calling thread only. Tasks that `run_in_parallel` executes in other threads do
+    not start further threads.
     """
-    token = _n_part_threads.set(effective_n_threads(n_jobs))
+    n_threads = effective_n_threads(n_jobs)
+    pool = _Pool(n_threads)  # starts threads only if there are tasks
+    tokens = _n_part_threads.set(n_threads), _shared_pool.set(pool)
     try:
         yield
     finally:
-        _n_part_threads.reset(token)
+        _n_part_threads.reset(tokens[0])
+        _shared_pool.reset(tokens[1])
+        pool.shutdown()
 
 
 def run_parts(function: Callable[..., T], arguments: Iterable[tuple[Any, ...]]) -> list[T]:

@@ -17,8 +17,8 @@ from mrshc.core.kernels.jit import jit
 from mrshc.core.kernels.linkage_codes import LinkageMethod
 from mrshc.core.kernels.partitions import count_groups
 
-# Number of rows and columns of the blocks in which a triangle is copied: a block of double precision
-# takes 8 KB. The number has not been tuned; it does not affect the result.
+# Number of rows and columns of the blocks in which a triangle is copied: a block takes 8 KB. The
+# number has not been tuned; it does not affect the result.
 _BLOCK = 32
 
 
@@ -160,9 +160,10 @@ def _write_distances_and_roots(products: Float, squared_norms: Float, roots: Flo
         products[i, i] = np.inf
         start += i
     # Copy the lower triangle in blocks, as in `squared_distances_from_gram`.
-    for first in range(0, n, _BLOCK):
-        for i in range(np.uintp(first), n):
-            for j in range(np.uintp(first), min(np.uintp(first + _BLOCK), i)):
+    for first in range(0, squared_norms.size, _BLOCK):
+        start, stop = np.uintp(first), np.uintp(first + _BLOCK)
+        for i in range(start, n):
+            for j in range(start, i if i < stop else stop):
                 products[j, i] = products[i, j]
 
 
@@ -181,9 +182,7 @@ def _top_split_membership(distances: Float, linkage: int) -> Float:
 
 
 @jit(allocates=False)
-def _mark_top_split(
-    distances: Float, linkage: int, clusters: _Clusters, membership: Float
-) -> None:
+def _mark_top_split(distances: Float, linkage: int, clusters: _Clusters, membership: Float) -> None:
     """Write 1.0 for the samples on one side of the last merge of a tree, and 0.0 for the others.
 
     The tree is built with the nearest-neighbour chain algorithm (Muellner 2013), which requires a
@@ -235,9 +234,7 @@ def _merge_until_two_remain(distances: Float, clusters: _Clusters, linkage: int)
 
 
 @jit(allocates=False)
-def _merge(
-    distances: Float, clusters: _Clusters, i: int, j: int, m: int, linkage: int
-) -> None:
+def _merge(distances: Float, clusters: _Clusters, i: int, j: int, m: int, linkage: int) -> None:
     """Merge cluster j of m clusters into cluster i < j, and move the last cluster to position j.
 
     The rows thus remain contiguous, and the search for a minimum becomes shorter with each merge.
@@ -271,7 +268,7 @@ def _first_position(distances: Float, row: int, m: int, value: float) -> int:
     # The limit m - 1 keeps the position in range even if some distances are NaN.
     while k < np.uintp(m - 1) and distances[i, k] != value:
         k += np.uintp(1)
-    return np.intp(k)
+    return int(k)
 
 
 # The fastmath options allow the compiler to vectorise the loop. They do not change the result,

@@ -1,4 +1,4 @@
-"""Positions of the leaves below each node of a tree, in the left-to-right order of the leaves."""
+"""Positions of the leaves below each node of a tree, and labels of the leaves below some nodes."""
 
 from __future__ import annotations
 
@@ -38,3 +38,35 @@ def first_leaf_positions(children: Index, sizes: Index) -> Index:
         starts[left] = starts[n + merge]
         starts[right] = starts[n + merge] + sizes[left]
     return starts
+
+
+@jit()
+def labels_of_nodes(order: Index, starts: Index, ends: Index, nodes: Index) -> Index:
+    """Return the label of each leaf of a tree if the clusters are the leaves below given nodes.
+
+    Parameters
+    ----------
+    order : array of shape (n,)
+        The leaves from left to right.
+    starts, ends : array of shape (2 n - 1,)
+        The leaves below node i are order[starts[i]], ..., order[ends[i] - 1].
+    nodes : array of shape (k,)
+        Nodes such that each leaf is below exactly one of them.
+
+    Returns
+    -------
+    array of shape (n,)
+        Labels 0, ..., k - 1, in increasing order of the smallest leaf of each cluster.
+    """
+    owners, numbers = np.empty(order.size, np.intp), np.empty(nodes.size, np.intp)
+    for k in range(nodes.size):
+        numbers[k] = -1
+        for position in range(starts[nodes[k]], ends[nodes[k]]):
+            owners[order[position]] = k
+    count = 0
+    for leaf in range(owners.size):
+        if numbers[owners[leaf]] < 0:
+            numbers[owners[leaf]] = count
+            count += 1
+        owners[leaf] = numbers[owners[leaf]]
+    return owners

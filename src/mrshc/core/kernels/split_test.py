@@ -12,23 +12,20 @@ from typing import NamedTuple
 import numpy as np
 
 from mrshc.core.array_types import Float, Index
-from mrshc.core.kernels.agglomerated_dispersions import (
-    dispersion,
-    split_workspace,
-    write_split_dispersions,
+from mrshc.core.kernels.agglomerated_dispersions import split_workspace, write_split_dispersions
+from mrshc.core.kernels.gap import (
+    GapTestSettings,
+    is_test_decided,
+    log_dispersions,
+    observed_log_dispersions,
 )
-from mrshc.core.kernels.gap import GapTestSettings, is_test_decided, log_dispersions
 from mrshc.core.kernels.jit import jit
 from mrshc.core.kernels.principal_box import principal_ranges
 from mrshc.core.kernels.vectors import copy_into
 
 
 class SplitTest(NamedTuple):
-    """Result of the gap test for one cluster against two.
-
-    All arrays are empty if the samples are identical up to rounding errors, so that there was no
-    test.
-    """
+    """Result of the gap test for one cluster against two."""
 
     observed: Float  # (2,), log W_1 and log W_2 of the samples
     reference: Float  # (n_drawn, 2), those of the reference data sets
@@ -40,8 +37,7 @@ class SplitTest(NamedTuple):
 def split_test(
     X: Float,
     distances: Float,
-    negligible: float,
-    groups: tuple[Index, Index],
+    partitions: Index,
     rng: np.random.Generator,
     settings: GapTestSettings,
 ) -> SplitTest:
@@ -49,14 +45,12 @@ def split_test(
 
     Parameters
     ----------
-    X : array of shape (n_samples, n_features)
-        Data of all samples.
-    distances : array of shape (n_samples, n_samples)
-        Squared Euclidean distances between all samples.
-    negligible : float
-        Largest distance that can result from rounding errors.
-    groups : pair of arrays
-        The samples of the group, and those of its second cluster, both in increasing order.
+    X : array of shape (n, n_features)
+        Data of the n samples.
+    distances : array of shape (n, n)
+        Squared Euclidean distances between the samples.
+    partitions : array of shape (2, n)
+        Partitions of the group into one and into two clusters.
     rng : numpy.random.Generator
         Random number generator for the reference data sets.
     settings : GapTestSettings
@@ -67,23 +61,11 @@ def split_test(
     SplitTest
         log W_1 and log W_2 of the group and of the reference data sets, and the gap statistic.
     """
-    members, second = groups
-    n, n_references = members.size, settings.n_references
-    within = np.empty((n, n))
-    if _copy_distances(distances, members, within) <= negligible:
-        empty = np.empty(0)
-        return SplitTest(empty, np.empty((0, 2)), empty, empty)
-    dispersions, labels = np.empty(2), np.zeros(n, np.intp)
-    dispersions[0] = dispersion(within, labels, settings.power)
-    _mark_positions(members, second, labels)
-    dispersions[1] = dispersion(within, labels, settings.power)
-    observed = log_dispersions(dispersions)
-    rows = np.empty((n, X.shape[1]))
-    for i in range(n):
-        copy_into(rows[i], X[members[i]])
-    ranges = principal_ranges(rows)
-    reference, workspace = np.empty((n_references, 2)), split_workspace(n)
-    sample, n_drawn = np.empty((n, ranges.size)), 0
+    n, n_references = X.shape[0], settings.n_references
+    observed = observed_log_dispersions(distances, partitions, settings.power)
+    ranges = principal_ranges(X)
+    reference, dispersions = np.empty((n_references, 2)), np.empty(2)
+    workspace, sample, n_drawn = split_workspace(n), np.empty((n, ranges.size)), 0
     while n_drawn < n_references and not is_test_decided(reference[:n_drawn], observed, settings):
         _draw_in_box(rng, ranges, sample)
         # Distances are computed from a matrix product, which is much faster than a loop over pairs
@@ -95,28 +77,6 @@ def split_test(
     drawn = reference[:n_drawn].copy()
     gap, standard_error = _gap_and_standard_error(observed, drawn, n_references)
     return SplitTest(observed, drawn, gap, standard_error)
-
-
-@jit(allocates=False)
-def _copy_distances(distances: Float, members: Index, out: Float) -> float:
-    """Write the distances between some samples to `out`, and return the largest of them."""
-    largest = 0.0
-    for i in range(np.uintp(members.size)):
-        row = np.uintp(members[i])
-        for j in range(np.uintp(members.size)):
-            out[i, j] = distances[row, np.uintp(members[j])]
-            largest = max(largest, out[i, j])
-    return largest
-
-
-@jit(allocates=False)
-def _mark_positions(members: Index, subset: Index, labels: Index) -> None:
-    """Write 1 to `labels` for those members that are in a subset; both are in increasing order."""
-    i = 0
-    for k in range(subset.size):
-        while members[i] != subset[k]:
-            i += 1
-        labels[i] = 1
 
 
 @jit(allocates=False)

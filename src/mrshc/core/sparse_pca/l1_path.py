@@ -380,19 +380,22 @@ class ComponentPath:
                 yield from zip(grid, sets, strict=True)
             finally:
                 # After an error or an interruption, running searches need nothing in advance.
-                speculation.stop()
+                if speculation is not None:
+                    speculation.stop()
 
     @contextmanager
-    def _speculate(self, n_jobs: int | None) -> Iterator[Speculation]:
+    def _speculate(self, n_jobs: int | None) -> Iterator[Speculation | None]:
         """Context in which idle threads compute components that searches may need.
 
         On data in memory, the searches alone use the memory bandwidth, and components that are
         certified in a later pass may fail. There is then no computation in advance.
         """
-        n_threads = max(1, int(_SHARE_OF_THREADS * effective_n_threads(n_jobs)))
+        n_threads = int(_SHARE_OF_THREADS * effective_n_threads(n_jobs))
+        if n_threads < 2 or not self._certifier.is_shared:
+            yield None
+            return
         with Speculation(self._solve_in_advance, n_threads=n_threads) as speculation:
-            if self._certifier.is_shared and n_threads > 1:
-                self._speculation = speculation
+            self._speculation = speculation
             try:
                 yield speculation
             finally:

@@ -7,9 +7,8 @@ it has the same metric, the same features and the same weights of the features.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal
 
 import numpy as np
 
@@ -135,13 +134,14 @@ def cluster_centres(
     if metric == "correlation":
         # The samples are standardised over all features at once.
         X = data.columns(features).astype(np.float64)
-        values[:] = _group_centres(_standardise_observed(X), groups, np.nanmean)
+        values[:] = _group_centres(_standardise_observed(X), groups, "mean")
     else:
-        average = np.nanmean if metric == "sqeuclidean" else np.nanmedian
         # Columns are read in blocks, since all features may have a weight.
         for block in column_blocks(data.shape[0], features.size):
             X = data.columns(features[block]).astype(np.float64)
-            values[:, block] = _group_centres(X, groups, average)
+            values[:, block] = _group_centres(
+                X, groups, "mean" if metric == "sqeuclidean" else "median"
+            )
     return ClusterCentres(
         metric=metric,
         features=features,
@@ -166,16 +166,16 @@ def _samples_of_clusters(labels: Labels, excluded: Index) -> list[Index]:
     return groups
 
 
-def _group_centres(X: Float, groups: list[Index], average: Callable[..., Any]) -> Float:
-    """Return the average of each column in each group of rows, of shape (n_groups, n_columns).
-
-    `average` is `np.nanmean` or `np.nanmedian`.
-    """
+def _group_centres(X: Float, groups: list[Index], average: Literal["mean", "median"]) -> Float:
+    """Return the average of each column in each group of rows, of shape (n_groups, n_columns)."""
+    if not np.isnan(X).any():
+        return np.array([getattr(np, average)(X[rows], axis=0) for rows in groups])
+    average_observed = getattr(np, f"nan{average}")
     with warnings.catch_warnings():
         # If a feature is missing in all samples of a group, the average is NaN, and is replaced.
         warnings.simplefilter("ignore", RuntimeWarning)
-        centres = np.array([average(X[rows], axis=0) for rows in groups])
-        overall = np.nan_to_num(average(X[np.concatenate(groups)], axis=0))
+        centres = np.array([average_observed(X[rows], axis=0) for rows in groups])
+        overall = np.nan_to_num(average_observed(X[np.concatenate(groups)], axis=0))
     return np.where(np.isnan(centres), overall, centres)
 
 

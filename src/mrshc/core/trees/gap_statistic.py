@@ -21,7 +21,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from mrshc.core.array_types import Float, Index, Labels
+from mrshc.core.array_types import Float, Labels
 from mrshc.core.kernels.gap import GapTestSettings, ReferenceBox, gap_test
 from mrshc.core.kernels.linkage_codes import LinkageMethod
 from mrshc.core.kernels.principal_box import (
@@ -140,11 +140,18 @@ def gap_curve(
         Settings of the gap statistic.
     """
     test_settings = _test_settings(settings, X.shape, n_max=len(partitions))
-    box = _reference_box(X, settings.metric)
-    test = gap_test if len(distances) < MANY_SAMPLES else large_gap_test
-    observed, reference = test(box, distances, np.array(partitions), rng, test_settings)
-    gap = reference.mean(axis=0) - observed
-    standard_error = reference.std(axis=0, ddof=1) * np.sqrt(1 + 1 / settings.n_references)
+    labels, n = np.array(partitions), len(distances)
+    is_euclidean = settings.metric == "sqeuclidean"
+    if is_euclidean and test_settings.max_clusters is None and n < MANY_SAMPLES:
+        rows = np.ascontiguousarray(X)
+        result = split_test(rows, distances, labels, rng, test_settings)
+        observed, reference, gap, standard_error = result
+    else:
+        box = _reference_box(X, settings.metric)
+        test = gap_test if n < MANY_SAMPLES else large_gap_test
+        observed, reference = test(box, distances, labels, rng, test_settings)
+        gap = reference.mean(axis=0) - observed
+        standard_error = reference.std(axis=0, ddof=1) * np.sqrt(1 + 1 / settings.n_references)
     return GapCurve(
         log_dispersion=observed,
         reference=reference,
@@ -154,63 +161,7 @@ def gap_curve(
     )
 
 
-def has_fast_split_test(n_samples: int, settings: GapSettings) -> bool:
-    """Return whether `split_gap_curve` can be used for groups of at most `n_samples` samples."""
-    return (
-        n_samples < MANY_SAMPLES
-        and settings.metric == "sqeuclidean"
-        and settings.linkage in COMPILED_LINKAGES
-        and settings.max_clusters == 2
-    )
-
-
-def split_gap_curve(
-    X: Float,
-    distances: Float,
-    *,
-    groups: tuple[Index, Index],
-    negligible: float,
-    rng: np.random.Generator,
-    settings: GapSettings,
-) -> GapCurve | None:
-    """Return the gap statistic of a group of samples for one cluster and for two.
-
-    The result is that of `gap_curve`. It is None if no distance within the group exceeds
-    `negligible`, so that there is no test.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        Data of all samples, stored row by row.
-    distances : ndarray of shape (n_samples, n_samples)
-        Squared Euclidean distances between all samples.
-    groups : pair of ndarray
-        Indices of the samples of the group, of which there are at least two, and of the samples of
-        its second cluster, both in increasing order.
-    negligible : float
-        Largest distance that can result from rounding errors of the data.
-    rng : numpy.random.Generator
-        Random number generator for the reference data sets.
-    settings : GapSettings
-        Settings for which `has_fast_split_test` returns True.
-    """
-    shape = (groups[0].size, X.shape[1])
-    test_settings = _test_settings(settings, shape, n_max=2)
-    test = split_test(X, distances, negligible, groups, rng, test_settings)
-    if test.observed.size == 0:
-        return None
-    return GapCurve(
-        log_dispersion=test.observed,
-        reference=test.reference,
-        gap=test.gap,
-        standard_error=test.standard_error,
-        n_clusters=preferred_n_clusters(test.gap, test.standard_error, settings.rule),
-    )
-
-
-def _test_settings(
-    settings: GapSettings, shape: tuple[int, int], *, n_max: int
-) -> GapTestSettings:
+def _test_settings(settings: GapSettings, shape: tuple[int, int], *, n_max: int) -> GapTestSettings:
     """Return the settings of the compiled test of a group, for partitions into 1 to n_max clusters.
 
     `shape` contains the numbers of samples and features.

@@ -19,21 +19,15 @@ import numpy as np
 from mrshc.core.array_types import Float, Index, Labels, Mask
 from mrshc.core.parallel import start_if_idle
 from mrshc.core.trees.correlation import standardise_rows
-from mrshc.core.trees.gap_statistic import (
-    GapCurve,
-    GapSettings,
-    gap_curve,
-    has_fast_split_test,
-    split_gap_curve,
-)
+from mrshc.core.trees.gap_statistic import GapCurve, GapSettings, gap_curve
 from mrshc.core.trees.tree import Metric, Tree
 
 # Nodes with fewer samples than this are not split. A node with two samples can be split in only one
 # way, and the gap statistic of this split does not depend on the data.
 _MIN_SAMPLES_TO_SPLIT = 3
 
-# Nodes with fewer samples than this are not tested in another thread, since handing over a task takes
-# as long as such a test. The number does not affect the result.
+# Nodes with fewer samples than this are not tested in another thread, since handing over a task
+# takes as long as such a test. The number does not affect the result.
 _MIN_SAMPLES_FOR_THREAD = 8
 
 
@@ -173,11 +167,9 @@ class _NodeTester:
         self, tree: Tree, X: Float, *, distances: Float, settings: GapSettings, entropy: int
     ) -> None:
         self._tree, self._settings, self._entropy = tree, settings, entropy
-        self._distances = np.ascontiguousarray(distances)
+        self._X, self._distances = X, distances
         # Samples are treated as identical if their distance is at most `_negligible`.
         self._negligible = _negligible_distance(distances, settings.metric)
-        self._is_fast = has_fast_split_test(tree.n_samples, settings)
-        self._X = np.ascontiguousarray(X) if self._is_fast else X
         self._is_drawn = _has_reference_samples(X, settings.metric)
         self._started: dict[int, Callable[[], GapCurve | None]] = {}
 
@@ -197,41 +189,22 @@ class _NodeTester:
         return self._test(node) if result is None else result()
 
     def _test(self, node: int) -> GapCurve | None:
-        if self._tree.n_samples_below(node) < _MIN_SAMPLES_TO_SPLIT:
-            return None
-        seed = np.random.SeedSequence(self._entropy, spawn_key=(self._X.shape[1], node))
-        rng = np.random.default_rng(seed)
         members = self._tree.members(node)
-        if self._is_fast:
-            # The second cluster is the child that was formed by the earlier merge.
-            second = self._tree.members(self._tree.cluster_nodes(2, below=node)[1])
-            return split_gap_curve(
-                self._X,
-                self._distances,
-                groups=(members, second),
-                negligible=self._negligible,
-                rng=rng,
-                settings=self._settings,
-            )
-        return self._general_test(node, members, rng)
-
-    def _general_test(
-        self, node: int, members: Index, rng: np.random.Generator
-    ) -> GapCurve | None:
-        """Return the gap statistic of a node with the given samples, for any settings."""
         # All samples are below the root, whose distances need not be copied.
         is_root = node == self._tree.root
-        within = self._distances if is_root else self._distances[np.ix_(members, members)]
+        within = self._distances if is_root else self._distances[members[:, None], members]
         drawn = members[self._is_drawn[members]]
         # The box of the reference data sets is computed from at least two samples.
-        if within.max() <= self._negligible or drawn.size < 2:
+        is_small = members.size < _MIN_SAMPLES_TO_SPLIT or drawn.size < 2
+        if is_small or within.max() <= self._negligible:
             return None
+        seed = np.random.SeedSequence(self._entropy, spawn_key=(self._X.shape[1], node))
         n_clusters = self._settings.max_clusters
         return gap_curve(
             self._X[drawn],
             within,
-            partitions=_subtree_partitions(self._tree, node, max_clusters=n_clusters),
-            rng=rng,
+            partitions=_subtree_partitions(self._tree, members, node, max_clusters=n_clusters),
+            rng=np.random.default_rng(seed),
             settings=self._settings,
         )
 
@@ -257,20 +230,20 @@ def _has_reference_samples(X: Float, metric: Metric) -> Mask:
     return np.ones(X.shape[0], dtype=bool)
 
 
-def _subtree_partitions(tree: Tree, node: int, *, max_clusters: int) -> list[Labels]:
+def _subtree_partitions(
+    tree: Tree, members: Index, node: int, *, max_clusters: int
+) -> list[Labels]:
     """Return partitions of the samples below a node into 1, 2, ..., `max_clusters` clusters.
 
-    Each partition is given by the cluster labels of the samples. The partition into k clusters
-    results from undoing the last k - 1 merges below the node. There are no partitions into more
-    clusters than samples.
+    Each partition is given by the cluster labels of the samples, which are `members`. The partition
+    into k clusters results from undoing the last k - 1 merges below the node. There are no
+    partitions into more clusters than samples.
     """
-    members, partitions = tree.members(node), []
+    partitions = []
     for k in range(1, min(max_clusters, members.size) + 1):
-        labels = np.zeros(members.size, dtype=np.intp)
+        labels = np.zeros(tree.n_samples, dtype=np.intp)
         # The samples of the first cluster keep the label 0.
         for label, cluster in enumerate(tree.cluster_nodes(k, below=node)[1:], start=1):
-            # `members` is sorted, so `searchsorted` returns the positions in `members` of the
-            # samples of the cluster.
-            labels[np.searchsorted(members, tree.members(cluster))] = label
-        partitions.append(labels)
+            labels[tree.members(cluster)] = label
+        partitions.append(labels[members])
     return partitions

@@ -15,7 +15,7 @@ from scipy.spatial.distance import cdist, pdist, squareform
 from mrshc.core.array_types import Float, Index, Labels
 from mrshc.core.kernels.agglomeration import linkage_matrix
 from mrshc.core.kernels.large_agglomeration import large_linkage_matrix, write_working_distances
-from mrshc.core.kernels.leaf_positions import first_leaf_positions
+from mrshc.core.kernels.leaf_positions import first_leaf_positions, labels_of_nodes
 from mrshc.core.kernels.linkage_codes import LinkageMethod
 from mrshc.core.kernels.tree_cuts import cut_into_clusters
 from mrshc.core.parallel import MANY_SAMPLES, run_parts
@@ -435,9 +435,4 @@ class Tree:
         Each sample must be below exactly one of the nodes. Clusters are numbered from zero, in
         increasing order of the smallest sample index in each cluster.
         """
-        labels = np.empty(self.n_samples, dtype=np.intp)
-        # Sorting by the smallest sample index makes the labels independent of the order of `nodes`.
-        by_first_sample = sorted((self.members(node) for node in nodes), key=lambda m: int(m[0]))
-        for label, members in enumerate(by_first_sample):
-            labels[members] = label
-        return labels
+        return labels_of_nodes(*self.leaf_spans, np.array(nodes, dtype=np.intp))
