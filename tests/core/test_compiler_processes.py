@@ -32,7 +32,7 @@ print({n: (before[n], len(k.dispatcher.signatures)) for n, k in kernels.items()}
 # A function of each part, without which the part would be of no use.
 PROCEDURES = {
     "association": ("analyse_variance", {"selection": "association", "linkage": "ward"}),
-    "gap_test": ("gap_test", {"n_features_to_select": [5, 10], "n_references": 5}),
+    "gap_test": ("split_test", {"n_features_to_select": [5, 10], "n_references": 5}),
 }
 
 

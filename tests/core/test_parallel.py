@@ -18,11 +18,13 @@ from mrshc.core.parallel import (
     limit_blas_to_one_thread,
     run_in_parallel,
     run_parts,
+    start_if_idle,
     threads_for_parts,
 )
 from mrshc.core.search import SearchPlan, search
+from mrshc.core.sparse_pca import next_component
 from mrshc.core.trees import gap_statistic
-from mrshc.core.trees.gap_statistic import GapSettings, gap_test
+from mrshc.core.trees.gap_statistic import GapSettings
 
 
 def square(k):
@@ -210,19 +212,27 @@ def test_steps_are_added_and_reported_unless_there_are_none():
 
 
 @pytest.mark.filterwarnings("ignore::mrshc.UnsupportedClustersWarning")
-def test_ctrl_c_interrupts_a_compiled_loop(monkeypatch):
+@pytest.mark.parametrize(
+    ("module", "name", "shape"),
+    [
+        (gap_statistic, "split_test", (800, 20)),
+        (next_component, "compute_components", (300, 60_000)),
+    ],
+)
+def test_ctrl_c_interrupts_a_compiled_loop(module, name, shape, monkeypatch):
     """The loop runs to its end first, so it must last longer than the signal takes to arrive."""
-    X = np.random.default_rng(0).normal(size=(800, 20))
+    X = np.random.default_rng(0).normal(size=shape)
     model = MrSHC(10, rank=1, random_state=0, stop_early=False)
     model.fit(X[:20])  # loads the compiled code
+    loop = getattr(module, name)
 
     def call_and_interrupt(*arguments):
         # Another process sends the signal: threads of this one may wait for the compiled loop.
-        command = ["sh", "-c", f"sleep 0.1; kill -INT {os.getpid()}"]
+        command = ["sh", "-c", f"sleep 0.02; kill -INT {os.getpid()}"]
         with subprocess.Popen(command):
-            return gap_test(*arguments)
+            return loop(*arguments)
 
-    monkeypatch.setattr(gap_statistic, "gap_test", call_and_interrupt)
+    monkeypatch.setattr(module, name, call_and_interrupt)
     # A shell ignores the signal for processes in the background.
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
@@ -295,3 +305,64 @@ def test_an_error_in_a_part_is_raised():
 
     with threads_for_parts(2), pytest.raises(ValueError, match="part 0"):
         run_parts(fail, [(0,), (1,), (2,)])
+
+
+def test_calls_of_a_search_share_their_threads():
+    def threads():
+        return {*run_in_parallel(threading.get_ident, [{}] * 4, n_jobs=2)}
+
+    with threads_for_parts(2):
+        used = [threads() for _ in range(5)]
+        if effective_n_threads(2) == 2:
+            assert len(set.union(*used)) <= 2
+    assert threading.get_ident() not in set.union(*used)
+
+
+def test_a_task_starts_another_one_only_if_a_thread_is_idle():
+    assert start_if_idle(square, 3) is None, "this thread belongs to no pool"
+    barrier = threading.Barrier(2, timeout=5)
+
+    def meet():
+        barrier.wait()  # both tasks must run at the same time
+        return threading.get_ident()
+
+    def start():
+        result = start_if_idle(meet)
+        if result is None:
+            return None
+        here = meet()
+        return here != result()
+
+    for n_jobs, expected in ((1, None), (2, True)):
+        assert list(run_in_parallel(start, [{}], n_jobs=n_jobs)) == [expected]
+
+
+def test_no_thread_is_idle_while_tasks_wait():
+    # Each task waits for the other, so both threads have one when they ask.
+    barrier = threading.Barrier(2, timeout=5)
+
+    def ask():
+        barrier.wait()
+        is_none = start_if_idle(square, 3) is None
+        barrier.wait()
+        return is_none
+
+    assert list(run_in_parallel(ask, [{}] * 4, n_jobs=2)) == [True] * 4
+
+
+def test_threads_are_idle_again_after_tasks_were_cancelled():
+    def fail_or_wait(k):
+        time.sleep(0.01)
+        if k == 0:
+            raise ValueError("stop")
+
+    def ask():
+        return start_if_idle(square, 3)()
+
+    n_jobs = effective_n_threads(2)
+    with threads_for_parts(n_jobs):
+        for _ in range(3):
+            with pytest.raises(ValueError, match="stop"):
+                list(run_in_parallel(fail_or_wait, ({"k": k} for k in range(9)), n_jobs=n_jobs))
+            if n_jobs == 2:
+                assert list(run_in_parallel(ask, [{}], n_jobs=n_jobs)) == [9]

@@ -96,9 +96,9 @@ def _compile_association() -> None:
 
 def _compile_gap_test() -> None:
     """Compile the functions of the gap test for two clusters and Euclidean distances."""
-    from mrshc.core.kernels.gap import GapTestSettings, ReferenceBox, gap_test
+    from mrshc.core.kernels.gap import GapTestSettings
     from mrshc.core.kernels.linkage_codes import LinkageMethod
-    from mrshc.core.kernels.principal_box import principal_ranges
+    from mrshc.core.kernels.split_test import split_test
 
     X, distances = _small_data()
     n = len(X)
@@ -111,9 +111,8 @@ def _compile_gap_test() -> None:
         check_interval=1,
         n_standard_errors=4.0,
     )
-    box = ReferenceBox(n, principal_ranges(X), None, None)
     partitions = np.stack([np.zeros(n, np.intp), np.arange(n) % 2])
-    gap_test(box, distances, partitions, np.random.default_rng(0), settings)
+    split_test(X, distances, partitions, np.random.default_rng(0), settings)
 
 
 def _small_data() -> tuple[Float, Float]:

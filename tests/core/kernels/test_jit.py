@@ -8,6 +8,7 @@ import sys
 import time
 import warnings
 from threading import Timer
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -81,6 +82,26 @@ def first_of_copy(values):
 def first_by_copy(values):
     """Return the first entry of an array, which another function returns."""
     return first_of_copy(values)
+
+
+class Pair(NamedTuple):
+    """Two numbers."""
+
+    first: float
+    second: float
+
+
+@jit()
+def pair(x):
+    """Return a number and its double, as a named tuple."""
+    return Pair(x, 2.0 * x)
+
+
+@jit()
+def sum_of_pair(x):
+    """Return three times a number, by way of a named tuple."""
+    both = pair(x)
+    return both.first + both.second
 
 
 @pytest.fixture(autouse=True)
@@ -256,3 +277,10 @@ def test_code_that_another_process_stored_in_the_meantime_is_loaded(monkeypatch)
     late = jit()(double)
     assert late(3.0) == 6.0
     assert sum(late.dispatcher.stats.cache_hits.values()) == 1
+
+
+def test_functions_called_from_python_return_no_named_tuples():
+    """Ctrl-C would crash the process. Compiled functions may return them to each other."""
+    assert sum_of_pair(2.0) == 6.0
+    with pytest.raises(TypeError, match="pair is called from Python, so it must not"):
+        pair(2.0)

@@ -3,8 +3,10 @@ import pytest
 
 import reference
 from mrshc.core.kernels.agglomerated_dispersions import dispersion, top_dispersions
-from mrshc.core.kernels.gap import gap_test
+from mrshc.core.kernels.gap import GapTestSettings, ReferenceBox, gap_test
 from mrshc.core.kernels.linkage_codes import LinkageMethod
+from mrshc.core.kernels.principal_box import principal_ranges
+from mrshc.core.kernels.split_test import split_test
 from mrshc.core.trees.gap_statistic import (
     GAP_RULES,
     GapSettings,
@@ -154,7 +156,7 @@ def two_distant_clusters(n):
     return X
 
 
-def split_test(X, **settings):
+def curve_of_a_split(X, **settings):
     distances = pairwise_distances(X, "sqeuclidean")
     return gap_curve(
         X,
@@ -169,7 +171,8 @@ def split_test(X, **settings):
 @pytest.mark.parametrize("stop_early", [False, True])
 def test_standard_error_includes_the_simulation_error(stop_early, n_references):
     """B is the number of reference data sets in the settings, even if fewer are simulated."""
-    curve = split_test(two_distant_clusters(20), n_references=n_references, stop_early=stop_early)
+    X = two_distant_clusters(20)
+    curve = curve_of_a_split(X, n_references=n_references, stop_early=stop_early)
     assert (len(curve.reference) < n_references) == stop_early
     deviation = curve.reference.std(axis=0, ddof=1)
     np.testing.assert_allclose(
@@ -179,12 +182,12 @@ def test_standard_error_includes_the_simulation_error(stop_early, n_references):
 
 @pytest.mark.parametrize(("n", "is_stopped"), [(7, False), (8, True)])
 def test_groups_of_fewer_than_eight_samples_use_all_references(n, is_stopped):
-    curve = split_test(two_distant_clusters(n), n_references=50)
+    curve = curve_of_a_split(two_distant_clusters(n), n_references=50)
     assert (len(curve.reference) < 50) == is_stopped
 
 
 def test_decision_is_certain_at_the_first_check_after_fifteen_references():
-    curve = split_test(two_distant_clusters(20))
+    curve = curve_of_a_split(two_distant_clusters(20))
     assert curve.reference.shape == (15, 2)
 
 
@@ -204,8 +207,8 @@ def test_references_are_checked_after_every_ten():
     rng, drawn = np.random.default_rng(4), []
     for _ in range(40):
         X = rng.random((12, 2)) + np.repeat([[0.0], [rng.uniform(0, 0.7)]], 6, axis=0)
-        full = split_test(X, n_references=60, stop_early=False)
-        early = split_test(X, n_references=60)
+        full = curve_of_a_split(X, n_references=60, stop_early=False)
+        early = curve_of_a_split(X, n_references=60)
         checks = [n for n in (15, 25, 35, 45, 55) if is_certain(full, n)]
         drawn.append(checks[0] if checks else 60)
         assert len(early.reference) == drawn[-1]
@@ -235,6 +238,33 @@ def test_only_split_tests_of_several_features_stop_early(
         settings=GapSettings(rule=rule),
     )
     assert (len(curve.reference) < 50) == is_stopped
+
+
+@pytest.mark.parametrize("linkage", COMPILED_LINKAGES)
+@pytest.mark.parametrize(("n", "q"), [(3, 2), (7, 30), (25, 6), (50, 50), (70, 3)])
+def test_split_test_has_the_results_of_the_general_test(linkage, n, q):
+    """Exactly: the same random numbers, and the operations in the same order."""
+    X = np.random.default_rng(n).normal(size=(n, q))
+    X[: n // 2] += 0.6
+    distances = pairwise_distances(X, "sqeuclidean")
+    cuts = np.array(partitions(distances, 2, linkage))
+    for first_check in (5, 40):
+        settings = GapTestSettings(
+            linkage=LinkageMethod[linkage].value,
+            power=2,
+            max_clusters=None,
+            n_references=40,
+            first_check=first_check,
+            check_interval=7,
+            n_standard_errors=1.0,
+        )
+        box = ReferenceBox(n, principal_ranges(X), None, None)
+        observed, reference = gap_test(box, distances, cuts, np.random.default_rng(0), settings)
+        found = split_test(X, distances, cuts, np.random.default_rng(0), settings)
+        gap = reference.mean(axis=0) - observed
+        error = reference.std(axis=0, ddof=1) * np.sqrt(1 + 1 / 40)
+        for result, expected in zip(found, (observed, reference, gap, error), strict=True):
+            np.testing.assert_array_equal(result, expected)
 
 
 # Correlations --------------------------------------------------------------------------------

@@ -3,6 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from mrshc.core.parallel import run_in_parallel
 from mrshc.core.trees.gap_statistic import GapSettings, gap_curve
 from mrshc.core.trees.pruning import cut_tree, prune, split_further
 from mrshc.core.trees.tree import agglomerate, pairwise_distances
@@ -42,6 +43,16 @@ def test_fewer_leaves_are_a_prefix_of_all_leaves():
         assert limited.n_leaves == k
         assert limited.splits == everything.splits[: k - 1]
         np.testing.assert_array_equal(limited.labels(k), everything.labels(k))
+
+
+def test_nodes_tested_in_idle_threads_have_the_same_results():
+    X = clusters([[0, 0], [0, 5], [9, 0], [9, 5]], 12, spread=0.8)
+    alone = prune_samples(X)
+    (in_threads,) = run_in_parallel(prune_samples, [{"X": X}], n_jobs=3)
+    assert in_threads.splits == alone.splits
+    assert list(in_threads.tests) == list(alone.tests)
+    for node, expected in alone.tests.items():
+        np.testing.assert_array_equal(in_threads.tests[node].reference, expected.reference)
 
 
 @pytest.mark.parametrize(("left", "right"), [(3, 8), (8, 3)])

@@ -226,6 +226,19 @@ def test_clusters_below_a_node_undo_its_last_merges():
     assert tree.labels([5, 1, 0]).tolist() == [0, 1, 2, 2]
 
 
+@pytest.mark.parametrize("k", [1, 2, 7, 30])
+def test_labels_are_numbered_by_the_first_sample_of_each_cluster(k):
+    X = np.random.default_rng(k).normal(size=(30, 3))
+    tree = agglomerate(pairwise_distances(X, "sqeuclidean"), "average")
+    nodes = tree.cluster_nodes(k)
+    labels = tree.labels(nodes[::-1])
+    assert {tuple(np.flatnonzero(labels == label)) for label in range(k)} == {
+        tuple(tree.members(node)) for node in nodes
+    }
+    first_samples = [np.flatnonzero(labels == label)[0] for label in range(k)]
+    assert first_samples == sorted(first_samples)
+
+
 def test_a_height_of_zero_is_accepted():
     np.testing.assert_array_equal(check_linkage(edited_matrix(0, 2, 0.0)), edited_matrix(0, 2, 0.0))
 

@@ -115,7 +115,7 @@ class _Iterations(NamedTuple):
 
 
 class Alternation(NamedTuple):
-    """The sparse component that the alternating algorithm returns.
+    """The sparse component that `alternate` returns, as a plain tuple with these fields.
 
     The sign of a component is arbitrary. It is chosen such that the loading with the largest
     absolute value is positive. If the residual matrix is zero, `u` and `scale` are zero, and
@@ -138,7 +138,7 @@ def alternate(
     settings: AlternationSettings,
     history: SlopeHistory,
     record: IterateRecord,
-) -> Alternation:
+) -> tuple[Float, Index, Float, float, int, bool]:
     """Return the sparse component of a residual matrix R, computed by the alternating algorithm.
 
     Each iteration computes u = Rv / |Rv|_2 and then v = s / |s|_2, where s = soft(R'u, delta) is
@@ -166,8 +166,8 @@ def alternate(
 
     Returns
     -------
-    Alternation
-        The component.
+    tuple
+        The fields of an `Alternation`.
     """
     n, p = start.image.size, start.v.size
     norms = ColumnNorms(column_norms, bound_added_norms(residual, p))
@@ -184,12 +184,12 @@ def alternate(
     _deflate_start(residual, work.image, start.v)
     end = _iterate(residual, norms, settings, history, record, work)
     if end.n_iter == 0:
-        return Alternation(np.zeros(n), np.empty(0, np.intp), np.empty(0), 0.0, 0, True)
+        return np.zeros(n), np.empty(0, np.intp), np.empty(0), 0.0, 0, True
     m, v = end.n_loaded, work.v
     scale = _sparse_dot(work.slopes, v.positions[:m], v.weights)
     indices, weights = v.indices[:m].copy(), v.weights[:m].copy()
     _choose_sign(work.u, weights)
-    return Alternation(work.u, indices, weights, scale, end.n_iter, end.converged)
+    return work.u, indices, weights, scale, end.n_iter, end.converged
 
 
 @jit(allocates=False)

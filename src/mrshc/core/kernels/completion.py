@@ -7,8 +7,6 @@ components are shrunk towards zero, by an amount that increases with the estimat
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from mrshc.core.array_types import Float, Index
@@ -20,16 +18,6 @@ from mrshc.core.kernels.jit import jit
 _MAX_ITER = 50
 
 
-class LowRankFit(NamedTuple):
-    """Principal components fitted to a matrix of n rows and q columns, and the noise variance."""
-
-    means: Float  # (q,), means of the columns of the matrix
-    scores: Float  # (n, rank), scores after shrinkage
-    loadings: Float  # (q, rank), loadings as orthonormal columns
-    signal: Float  # (rank,), squared singular values minus those expected from noise, at least zero
-    noise: float  # variance of the residuals
-
-
 @jit()
 def complete_cells(
     values: Float,
@@ -38,7 +26,7 @@ def complete_cells(
     loadings: Float,
     noise_degrees_of_freedom: int,
     tol: float,
-) -> LowRankFit:
+) -> tuple[Float, Float, Float, Float, float]:
     """Return a low-rank fit of a matrix, and replace the missing values by their fitted values.
 
     The fit and the replacement are repeated until no replaced value changes by more than `tol`, or
@@ -60,8 +48,16 @@ def complete_cells(
 
     Returns
     -------
-    LowRankFit
-        The fit of the last iteration.
+    means : array of shape (q,)
+        Means of the columns of the matrix in the last iteration.
+    scores : array of shape (n, rank)
+        Scores of the principal components after shrinkage.
+    loadings : array of shape (q, rank)
+        Loadings as orthonormal columns.
+    signal : array of shape (rank,)
+        Squared singular values minus those expected from noise, at least zero.
+    noise : float
+        Variance of the residuals.
     """
     n, q = values.shape
     rank = loadings.shape[1]
@@ -94,7 +90,7 @@ def complete_cells(
             values[i, j] = fitted
         if change <= tol:
             break
-    return LowRankFit(means, scores, loadings, signal, noise)
+    return means, scores, loadings, signal, noise
 
 
 @jit()

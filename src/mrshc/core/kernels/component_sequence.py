@@ -66,7 +66,7 @@ def compute_components(
     settings: AlternationSettings,
     histories: SequenceHistories,
     end: SequenceEnd,
-) -> ComponentSequence:
+) -> tuple[Float, Float, Float, Index, Mask]:
     """Return the sparse components that follow the earlier components under an L1 bound.
 
     Each component is computed from the residual of all components before it. At least one component
@@ -88,6 +88,11 @@ def compute_components(
     end : SequenceEnd
         Number of components, including the earlier ones, and number of features at which no further
         component is computed.
+
+    Returns
+    -------
+    tuple
+        The fields of a `ComponentSequence`.
     """
     k, n, p = residual.scores.shape[0], starts.images.shape[1], starts.vectors.shape[1]
     scores, scaled = np.empty((end.rank, n)), np.zeros((end.rank, p))
@@ -101,7 +106,7 @@ def compute_components(
     record = IterateRecord(np.empty((0, n)), np.empty(0))  # the iterations are not recorded
     n_found = 0
     for row in range(k, end.rank):
-        result = alternate(
+        u, indices, weights, scale, last_iteration, is_converged = alternate(
             Residual(
                 residual.X,
                 residual.by_columns,
@@ -117,16 +122,15 @@ def compute_components(
             _history_of(histories, row),
             record,
         )
-        copy_into(scores[row], result.u)
-        for i in range(result.indices.size):
-            loadings[n_found, result.indices[i]] = result.weights[i]
-            scaled[row, result.indices[i]] = result.scale * result.weights[i]
-        scales[n_found], n_iter[n_found] = result.scale, result.n_iter
-        converged[n_found] = result.converged
+        copy_into(scores[row], u)
+        for i in range(indices.size):
+            loadings[n_found, indices[i]] = weights[i]
+            scaled[row, indices[i]] = scale * weights[i]
+        scales[n_found], n_iter[n_found], converged[n_found] = scale, last_iteration, is_converged
         n_found += 1
         if _mark_non_zero(loadings[n_found - 1], is_loaded) >= end.n_features:
             break
-    return ComponentSequence(
+    return (
         scores[k : k + n_found],
         loadings[:n_found],
         scales[:n_found],

@@ -19,6 +19,7 @@ from typing import Any
 
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
+from numba.core.types.containers import BaseNamedTuple
 
 
 class OuterFunctionCompiler(Compiler):
@@ -29,9 +30,20 @@ class OuterFunctionCompiler(Compiler):
     """
 
     def compile_extra(self, func: Any) -> Any:
-        """Return the result of the compilation of a Python function."""
+        """Return the result of the compilation of a Python function.
+
+        Raise TypeError if the function returns a named tuple. Numba makes it with Python code. If
+        Ctrl-C was pressed during the call, that code raises KeyboardInterrupt, which numba does not
+        expect, and the process would crash.
+        """
         with _paused_garbage_collection():
-            return super().compile_extra(func)
+            result = super().compile_extra(func)
+        if isinstance(result.signature.return_type, BaseNamedTuple):
+            raise TypeError(
+                f"{func.__name__} is called from Python, so it must not return a named tuple. "
+                "Return a plain tuple."
+            )
+        return result
 
 
 @contextmanager

@@ -7,8 +7,6 @@ linkage. All steps are compiled together, and all reference data sets share thei
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from mrshc.core.array_types import Float, Index
@@ -24,15 +22,6 @@ from mrshc.core.kernels.principal_box import principal_ranges
 from mrshc.core.kernels.vectors import copy_into
 
 
-class SplitTest(NamedTuple):
-    """Result of the gap test for one cluster against two."""
-
-    observed: Float  # (2,), log W_1 and log W_2 of the samples
-    reference: Float  # (n_drawn, 2), those of the reference data sets
-    gap: Float  # (2,), column means of `reference` minus `observed`
-    standard_error: Float  # (2,), standard errors of `gap`
-
-
 @jit()
 def split_test(
     X: Float,
@@ -40,7 +29,7 @@ def split_test(
     partitions: Index,
     rng: np.random.Generator,
     settings: GapTestSettings,
-) -> SplitTest:
+) -> tuple[Float, Float, Float, Float]:
     """Test whether a group of samples consists of one cluster or of two.
 
     Parameters
@@ -58,8 +47,14 @@ def split_test(
 
     Returns
     -------
-    SplitTest
-        log W_1 and log W_2 of the group and of the reference data sets, and the gap statistic.
+    observed : array of shape (2,)
+        log W_1 and log W_2 of the group.
+    reference : array of shape (n_drawn, 2)
+        log W_1 and log W_2 of each of the n_drawn reference data sets.
+    gap : array of shape (2,)
+        Column means of `reference`, minus `observed`.
+    standard_error : array of shape (2,)
+        Standard errors of `gap`.
     """
     n, n_references = X.shape[0], settings.n_references
     observed = observed_log_dispersions(distances, partitions, settings.power)
@@ -76,7 +71,7 @@ def split_test(
         n_drawn += 1
     drawn = reference[:n_drawn].copy()
     gap, standard_error = _gap_and_standard_error(observed, drawn, n_references)
-    return SplitTest(observed, drawn, gap, standard_error)
+    return observed, drawn, gap, standard_error
 
 
 @jit(allocates=False)

@@ -30,6 +30,7 @@ from scipy.sparse.linalg import ArpackError, eigsh
 from mrshc.core.array_types import Float, Index
 from mrshc.core.data.centred_array import CentredArray
 from mrshc.core.kernels.alternation import (
+    Alternation,
     AlternationSettings,
     AlternationStart,
     IterateRecord,
@@ -37,6 +38,7 @@ from mrshc.core.kernels.alternation import (
 )
 from mrshc.core.kernels.column_copies import ColumnCopies
 from mrshc.core.kernels.component_sequence import (
+    ComponentSequence,
     SequenceEnd,
     SequenceHistories,
     SequenceStarts,
@@ -290,7 +292,7 @@ def next_component(
         _NO_HISTORY if history is None else history,
         _record_without_rows(matrix.shape[0]) if record is None else record,
     )
-    return Component(**result._asdict())
+    return Component(**Alternation(*result)._asdict())
 
 
 def next_components(
@@ -325,7 +327,7 @@ def next_components(
         loading at which no further component is computed.
     """
     scores, loadings = _stack_components(matrix, earlier)
-    found = compute_components(
+    result = compute_components(
         Residual(*matrix.kernel_arguments, scores, loadings, scores[:0], _NO_CORRECTIONS),
         matrix.column_norms,
         SequenceStarts(starts.vectors, starts.images),
@@ -333,6 +335,7 @@ def next_components(
         histories,
         end,
     )
+    found = ComponentSequence(*result)
     components = []
     for row, v in enumerate(found.loadings):
         indices = v.nonzero()[0]

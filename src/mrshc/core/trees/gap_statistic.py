@@ -144,8 +144,9 @@ def gap_curve(
     is_euclidean = settings.metric == "sqeuclidean"
     if is_euclidean and test_settings.max_clusters is None and n < MANY_SAMPLES:
         rows = np.ascontiguousarray(X)
-        result = split_test(rows, distances, labels, rng, test_settings)
-        observed, reference, gap, standard_error = result
+        observed, reference, gap, standard_error = split_test(
+            rows, distances, labels, rng, test_settings
+        )
     else:
         box = _reference_box(X, settings.metric)
         test = gap_test if n < MANY_SAMPLES else large_gap_test
