@@ -227,19 +227,18 @@ def test_ctrl_c_interrupts_a_compiled_loop(module, name, shape, monkeypatch):
     loop = getattr(module, name)
 
     def call_and_interrupt(*arguments):
-        # Another process sends the signal: threads of this one may wait for the compiled loop.
-        command = ["sh", "-c", f"sleep 0.02; kill -INT {os.getpid()}"]
-        with subprocess.Popen(command):
-            return loop(*arguments)
+        signal.setitimer(signal.ITIMER_REAL, 0.005)
+        return loop(*arguments)
 
     monkeypatch.setattr(module, name, call_and_interrupt)
-    # A shell ignores the signal for processes in the background.
-    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    # The signal of the timer is handled like that of Ctrl-C.
+    handler = signal.signal(signal.SIGALRM, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt) as caught:
             model.fit(X)
     finally:
-        signal.signal(signal.SIGINT, handler)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, handler)
     assert caught.traceback[-1].path.name == "jit.py"
 
 
@@ -308,14 +307,16 @@ def test_an_error_in_a_part_is_raised():
 
 
 def test_calls_of_a_search_share_their_threads():
-    def threads():
-        return {*run_in_parallel(threading.get_ident, [{}] * 4, n_jobs=2)}
-
     with threads_for_parts(2):
-        used = [threads() for _ in range(5)]
-        if effective_n_threads(2) == 2:
-            assert len(set.union(*used)) <= 2
-    assert threading.get_ident() not in set.union(*used)
+        calls = [
+            list(run_in_parallel(threading.current_thread, [{}] * 4, n_jobs=2)) for _ in range(5)
+        ]
+        # Another number of threads is not that of the context.
+        others = set(run_in_parallel(threading.current_thread, [{}] * 9, n_jobs=3))
+    used = {thread for call in calls for thread in call}
+    assert len(used) <= 2
+    assert not used & others
+    assert threading.current_thread() not in used
 
 
 def test_a_task_starts_another_one_only_if_a_thread_is_idle():
@@ -337,7 +338,7 @@ def test_a_task_starts_another_one_only_if_a_thread_is_idle():
         assert list(run_in_parallel(start, [{}], n_jobs=n_jobs)) == [expected]
 
 
-def test_no_thread_is_idle_while_tasks_wait():
+def test_no_thread_is_idle_while_all_have_tasks():
     # Each task waits for the other, so both threads have one when they ask.
     barrier = threading.Barrier(2, timeout=5)
 
@@ -359,10 +360,8 @@ def test_threads_are_idle_again_after_tasks_were_cancelled():
     def ask():
         return start_if_idle(square, 3)()
 
-    n_jobs = effective_n_threads(2)
-    with threads_for_parts(n_jobs):
+    with threads_for_parts(2):
         for _ in range(3):
             with pytest.raises(ValueError, match="stop"):
-                list(run_in_parallel(fail_or_wait, ({"k": k} for k in range(9)), n_jobs=n_jobs))
-            if n_jobs == 2:
-                assert list(run_in_parallel(ask, [{}], n_jobs=n_jobs)) == [9]
+                list(run_in_parallel(fail_or_wait, ({"k": k} for k in range(9)), n_jobs=2))
+            assert list(run_in_parallel(ask, [{}], n_jobs=2)) == [9]

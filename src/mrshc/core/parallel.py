@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import Context, ContextVar
 from functools import cache, partial
 from threading import Lock
 from typing import Any, TypeVar
@@ -48,7 +48,9 @@ def run_in_parallel(
     the global interpreter lock. If the caller has configured another joblib backend, that backend
     runs the tasks, unless `share_memory` is True. BLAS uses one thread in each task. To make sure
     that no task continues to run after an error in the calling code, and that the number of BLAS
-    threads is restored, close the generator, for example with `contextlib.closing`.
+    threads is restored, close the generator, for example with `contextlib.closing`. In the context
+    `threads_for_parts`, calls share their threads. Tasks in threads can start further tasks with
+    `start_if_idle`.
 
     Parameters
     ----------
@@ -62,8 +64,8 @@ def run_in_parallel(
     share_memory : bool, default=False
         Whether the tasks modify objects of this process. If True, the tasks always run in threads.
     """
-    backend, configured = get_active_backend(prefer="threads")
-    n_jobs = backend.effective_n_jobs(configured if n_jobs is None else n_jobs)
+    backend, _ = get_active_backend(prefer="threads")
+    n_jobs = _n_workers(n_jobs)
     if n_jobs == 1:
         return (_call_on_one_blas_thread(function, kwargs) for kwargs in arguments)
     if isinstance(backend, ThreadingBackend):
@@ -71,7 +73,7 @@ def run_in_parallel(
     if share_memory:
         # A distributed backend may have more workers than this machine has cores, so the number of
         # threads is limited.
-        return _run_in_threads(function, arguments, n_jobs=min(n_jobs, cpu_count()))
+        return _run_in_threads(function, arguments, n_jobs=min(n_jobs, _n_cores()))
     tasks = (delayed(_call_on_one_blas_thread)(function, kwargs) for kwargs in arguments)
     # Some backends, such as multiprocessing, cannot return a generator, only a list of all results.
     can_generate = getattr(backend, "supports_return_generator", False)
@@ -84,14 +86,21 @@ def effective_n_threads(n_jobs: int | None) -> int:
 
     If `n_jobs` is None, the number that is configured in joblib is used, which is 1 by default.
     """
+    return min(_n_workers(n_jobs), _n_cores())
+
+
+def _n_workers(n_jobs: int | None) -> int:
+    """Return the number of workers for `n_jobs`, which joblib may have configured."""
     backend, configured = get_active_backend(prefer="threads")
-    n_workers = backend.effective_n_jobs(configured if n_jobs is None else n_jobs)
-    return int(min(n_workers, _n_cores()))
+    return int(backend.effective_n_jobs(configured if n_jobs is None else n_jobs))
 
 
 @cache
 def _n_cores() -> int:
-    """Return the number of cores; joblib reads files of the system to determine it."""
+    """Return the number of cores when this function is called first.
+
+    joblib reads several files of the system to determine the number.
+    """
     return int(cpu_count())
 
 
@@ -101,24 +110,27 @@ def _run_in_threads(
     """Yield function(**kwargs) for each kwargs in `arguments`, in order, using `n_jobs` threads."""
     # joblib is not used here, because starting its threads takes longer than a whole search on
     # small data. For the same reason, the calls of a search share their threads.
-    shared = _shared_pool.get()
-    is_shared = shared is not None and shared.n_threads == n_jobs
-    pool = shared if shared is not None and is_shared else _Pool(n_jobs)
     pending: deque[Future[Any]] = deque()
     # The limit is set by the calling thread. If this thread is within a limit of the user, a limit
     # that another thread sets has no effect.
-    with limit_blas_to_one_thread():
+    with limit_blas_to_one_thread(), _threads(n_jobs) as pool:
         try:
             for kwargs in arguments:
                 pending.append(pool.submit(partial(function, **kwargs)))
                 if len(pending) > _TASKS_PER_THREAD * n_jobs:
-                    yield pending.popleft().result()
+                    yield _first_result(pending)
             while pending:
-                yield pending.popleft().result()
+                yield _first_result(pending)
         finally:
             pool.cancel(pending)
-            if not is_shared:
-                pool.shutdown()
+
+
+def _first_result(pending: deque[Future[T]]) -> T:
+    """Wait for the first of several futures, remove it, and return its result."""
+    # If waiting is interrupted, the future remains among those that are cancelled.
+    result = pending[0].result()
+    pending.popleft()
+    return result
 
 
 class _Pool:
@@ -127,7 +139,7 @@ class _Pool:
     Parameters
     ----------
     n_threads : int
-        Number of threads.
+        Number of threads. They are started when there are tasks for them.
     """
 
     def __init__(self, n_threads: int) -> None:
@@ -135,38 +147,47 @@ class _Pool:
         self._executor = ThreadPoolExecutor(n_threads)
         self._lock = Lock()
         self._n_idle = n_threads  # negative if tasks are waiting
+        self._further = set[Future[Any]]()  # unfinished tasks that other tasks have started
 
     def submit(self, task: Callable[[], T]) -> Future[T]:
         """Return the future result of a task, which runs as soon as a thread is idle."""
         with self._lock:
+            future = self._executor.submit(self._run, task)
             self._n_idle -= 1
-        return self._executor.submit(self._run, task)
+        return future
 
     def submit_if_idle(self, task: Callable[[], T]) -> Future[T] | None:
         """Return the future result of a task that an idle thread runs; None if there is none."""
         with self._lock:
-            is_idle = self._n_idle > 0
-            self._n_idle -= is_idle
-        return self._executor.submit(self._run, task) if is_idle else None
+            if self._n_idle <= 0:
+                return None
+            future = self._executor.submit(self._run, task)
+            self._n_idle -= 1
+            self._further.add(future)
+        future.add_done_callback(self._further.discard)
+        return future
 
     def _run(self, task: Callable[[], T]) -> T:
-        _pool.set(self)
         try:
-            return task()
+            # A task has the default settings for parts and threads, whatever its caller has.
+            context = Context()
+            context.run(_pool.set, self)
+            return context.run(task)
         finally:
             with self._lock:
                 self._n_idle += 1
 
     def cancel(self, futures: Iterable[Future[Any]]) -> None:
-        """Cancel those tasks that have not begun, and wait for the others."""
+        """Cancel the tasks that have not begun; wait for the others and those they started."""
         is_cancelled = {future: future.cancel() for future in futures}
         with self._lock:
             self._n_idle += sum(is_cancelled.values())
         wait(future for future, cancelled in is_cancelled.items() if not cancelled)
+        wait(self._further.copy())
 
     def shutdown(self) -> None:
-        """Wait for all tasks, and end the threads."""
-        self._executor.shutdown()
+        """Cancel the tasks that have not begun, wait for the others, and end the threads."""
+        self._executor.shutdown(cancel_futures=True)
 
 
 # The pool that executes the present task; None in a thread that does not belong to a pool.
@@ -187,22 +208,41 @@ def start_if_idle(function: Callable[..., T], *args: Any) -> Callable[[], T] | N
 
 
 @contextmanager
+def _threads(n_threads: int) -> Iterator[_Pool]:
+    """Context with threads: those of the context `threads_for_parts`, if there are as many."""
+    shared = _shared_pool.get()
+    if shared is not None and shared.n_threads == n_threads:
+        yield shared
+    else:
+        with _own_threads(n_threads) as pool:
+            yield pool
+
+
+@contextmanager
+def _own_threads(n_threads: int) -> Iterator[_Pool]:
+    """Context with new threads, which end with the context."""
+    pool = _Pool(n_threads)
+    try:
+        yield pool
+    finally:
+        pool.shutdown()
+
+
+@contextmanager
 def threads_for_parts(n_jobs: int | None) -> Iterator[None]:
     """Within this context, `run_parts` uses the threads of `n_jobs` workers.
 
-    Calls of `run_in_parallel` with the same number of threads share their threads. The context
+    Calls of `run_in_parallel` with the same number of workers share their threads. The context
     applies to the calling thread only. Tasks that `run_in_parallel` executes in other threads do
     not start further threads.
     """
-    n_threads = effective_n_threads(n_jobs)
-    pool = _Pool(n_threads)  # starts threads only if there are tasks
-    tokens = _n_part_threads.set(n_threads), _shared_pool.set(pool)
-    try:
-        yield
-    finally:
-        _n_part_threads.reset(tokens[0])
-        _shared_pool.reset(tokens[1])
-        pool.shutdown()
+    with _own_threads(_n_workers(n_jobs)) as pool:
+        tokens = _n_part_threads.set(effective_n_threads(n_jobs)), _shared_pool.set(pool)
+        try:
+            yield
+        finally:
+            _n_part_threads.reset(tokens[0])
+            _shared_pool.reset(tokens[1])
 
 
 def run_parts(function: Callable[..., T], arguments: Iterable[tuple[Any, ...]]) -> list[T]:

@@ -260,10 +260,10 @@ def test_split_test_has_the_results_of_the_general_test(linkage, n, q):
         )
         box = ReferenceBox(n, principal_ranges(X), None, None)
         observed, reference = gap_test(box, distances, cuts, np.random.default_rng(0), settings)
-        found = split_test(X, distances, cuts, np.random.default_rng(0), settings)
+        results = split_test(X, distances, cuts, np.random.default_rng(0), settings)
         gap = reference.mean(axis=0) - observed
         error = reference.std(axis=0, ddof=1) * np.sqrt(1 + 1 / 40)
-        for result, expected in zip(found, (observed, reference, gap, error), strict=True):
+        for result, expected in zip(results, (observed, reference, gap, error), strict=True):
             np.testing.assert_array_equal(result, expected)
 
 
@@ -371,7 +371,7 @@ def test_the_compiled_loop_of_a_metric_is_the_same_for_any_number_of_features_an
             rng=np.random.default_rng(0),
             settings=GapSettings(metric=metric, linkage=linkage, n_references=3),
         )
-        return len(gap_test.dispatcher.signatures)
+        return len(gap_test.dispatcher.signatures) + len(split_test.dispatcher.signatures)
 
     n_compiled = max(run(4, metric) for metric in METRICS)
     cases = [(q, metric, "average") for q in (3, 7, 30) for metric in METRICS]

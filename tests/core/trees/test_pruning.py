@@ -1,9 +1,12 @@
+import threading
+import time
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from mrshc.core.parallel import run_in_parallel
+from mrshc.core.parallel import run_in_parallel, start_if_idle, threads_for_parts
+from mrshc.core.trees import pruning
 from mrshc.core.trees.gap_statistic import GapSettings, gap_curve
 from mrshc.core.trees.pruning import cut_tree, prune, split_further
 from mrshc.core.trees.tree import agglomerate, pairwise_distances
@@ -45,14 +48,44 @@ def test_fewer_leaves_are_a_prefix_of_all_leaves():
         np.testing.assert_array_equal(limited.labels(k), everything.labels(k))
 
 
-def test_nodes_tested_in_idle_threads_have_the_same_results():
+def test_nodes_tested_in_idle_threads_have_the_same_results(monkeypatch):
     X = clusters([[0, 0], [0, 5], [9, 0], [9, 5]], 12, spread=0.8)
-    alone = prune_samples(X)
+    alone, started = prune_samples(X), []
+
+    def start_and_note(*arguments):
+        started.append(start_if_idle(*arguments))
+        return started[-1]
+
+    monkeypatch.setattr(pruning, "start_if_idle", start_and_note)
     (in_threads,) = run_in_parallel(prune_samples, [{"X": X}], n_jobs=3)
+    assert sum(result is not None for result in started) >= 2
     assert in_threads.splits == alone.splits
     assert list(in_threads.tests) == list(alone.tests)
     for node, expected in alone.tests.items():
         np.testing.assert_array_equal(in_threads.tests[node].reference, expected.reference)
+
+
+def test_an_error_in_a_node_waits_for_the_nodes_in_other_threads(monkeypatch):
+    running, finished, owners = threading.Event(), [], set()
+
+    def fail_in_the_thread_of_the_root(X, *arguments, **options):
+        if len(X) == len(FOUR_CLUSTERS):  # the root
+            owners.add(threading.current_thread())
+        elif threading.current_thread() in owners:
+            running.wait(timeout=5)
+            raise ValueError("stop")
+        else:
+            running.set()
+            time.sleep(0.05)
+            finished.append(True)
+        return gap_curve(X, *arguments, **options)
+
+    monkeypatch.setattr(pruning, "gap_curve", fail_in_the_thread_of_the_root)
+    with threads_for_parts(2):
+        with pytest.raises(ValueError, match="stop"):
+            list(run_in_parallel(prune_samples, [{"X": FOUR_CLUSTERS}], n_jobs=2))
+        # The threads of the context go on, but not the test of the other node.
+        assert finished == [True]
 
 
 @pytest.mark.parametrize(("left", "right"), [(3, 8), (8, 3)])

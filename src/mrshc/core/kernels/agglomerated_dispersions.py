@@ -16,10 +16,7 @@ from mrshc.core.array_types import Float, Index
 from mrshc.core.kernels.jit import jit
 from mrshc.core.kernels.linkage_codes import LinkageMethod
 from mrshc.core.kernels.partitions import count_groups
-
-# Number of rows and columns of the blocks in which a triangle is copied: a block takes 8 KB. The
-# number has not been tuned; it does not affect the result.
-_BLOCK = 32
+from mrshc.core.kernels.principal_box import mirror_lower_triangle
 
 
 @jit()
@@ -54,9 +51,8 @@ def top_dispersions(distances: Float, linkage: int, power: int, max_clusters: in
     Consider two clusters that are nearest neighbours of each other. A linkage is reducible if their
     union is never closer to a third cluster than the nearer of the two clusters was.
     """
-    # Pruning, the most frequent caller, needs only W_1 and W_2. The nearest-neighbour chain
-    # algorithm finds the two clusters in O(n^2) operations, but is valid only for reducible
-    # linkages.
+    # Pruning needs only W_1 and W_2. The nearest-neighbour chain algorithm finds the two clusters
+    # in O(n^2) operations, but is valid only for reducible linkages.
     if max_clusters is None:
         membership = _top_split_membership(distances.copy(), linkage)
         return _split_dispersions(distances, membership, power)
@@ -118,6 +114,7 @@ def write_split_dispersions(workspace: SplitWorkspace, linkage: int, out: Float)
         Output: W_1 and W_2.
     """
     distances, roots, membership, clusters = workspace
+    # The squared norms are no longer needed when the membership is known.
     _write_distances_and_roots(distances, membership, roots)
     _mark_top_split(distances, linkage, clusters, membership)
     n, n_members = membership.size, 0.0
@@ -159,12 +156,7 @@ def _write_distances_and_roots(products: Float, squared_norms: Float, roots: Flo
             roots[start + j] = np.sqrt(squared)
         products[i, i] = np.inf
         start += i
-    # Copy the lower triangle in blocks, as in `squared_distances_from_gram`.
-    for first in range(0, squared_norms.size, _BLOCK):
-        start, stop = np.uintp(first), np.uintp(first + _BLOCK)
-        for i in range(start, n):
-            for j in range(start, i if i < stop else stop):
-                products[j, i] = products[i, j]
+    mirror_lower_triangle(products)
 
 
 @jit()

@@ -229,8 +229,9 @@ def log_dispersions(dispersions: Float) -> Float:
     return out
 
 
-# The following functions are the parts of `gap_test`. For groups of many samples, they are called
-# from Python, so that reference data sets can be processed in several threads.
+# The following functions are the parts of `gap_test`, which `split_test` uses, too. For groups of
+# many samples, they are called from Python, so that reference data sets can be processed in several
+# threads.
 @jit()
 def observed_log_dispersions(distances: Float, partitions: Index, power: int) -> Float:
     """Return log W_k of the given partitions of a group; the parameters are those of `gap_test`."""

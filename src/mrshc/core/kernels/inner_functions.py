@@ -19,7 +19,7 @@ from typing import Any
 
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
-from numba.core.types.containers import BaseNamedTuple
+from numba.core.types.containers import BaseNamedTuple, BaseTuple
 
 
 class OuterFunctionCompiler(Compiler):
@@ -38,12 +38,19 @@ class OuterFunctionCompiler(Compiler):
         """
         with _paused_garbage_collection():
             result = super().compile_extra(func)
-        if isinstance(result.signature.return_type, BaseNamedTuple):
+        if _contains_named_tuple(result.signature.return_type):
             raise TypeError(
                 f"{func.__name__} is called from Python, so it must not return a named tuple. "
                 "Return a plain tuple."
             )
         return result
+
+
+def _contains_named_tuple(numba_type: Any) -> bool:
+    """Return whether a type is that of a named tuple, or of a tuple that contains one."""
+    if isinstance(numba_type, BaseNamedTuple):
+        return True
+    return isinstance(numba_type, BaseTuple) and any(map(_contains_named_tuple, numba_type))
 
 
 @contextmanager

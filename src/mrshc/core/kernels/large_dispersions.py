@@ -2,8 +2,8 @@
 
 The functions return the dispersions of :mod:`~mrshc.core.kernels.agglomerated_dispersions` for
 squared Euclidean distances. They need one matrix of distances, which the caller provides and can
-use again, instead of three. The distances are computed in panels of rows, and are computed a second
-time after the clustering has overwritten them.
+use again, and no copies of it. The distances are computed in panels of rows, and are computed a
+second time after the clustering has overwritten them.
 """
 
 from __future__ import annotations

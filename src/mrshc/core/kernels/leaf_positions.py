@@ -58,7 +58,7 @@ def labels_of_nodes(order: Index, starts: Index, ends: Index, nodes: Index) -> I
     array of shape (n,)
         Labels 0, ..., k - 1, in increasing order of the smallest leaf of each cluster.
     """
-    owners, numbers = np.empty(order.size, np.intp), np.empty(nodes.size, np.intp)
+    owners, numbers = np.zeros(order.size, np.intp), np.empty(nodes.size, np.intp)
     for k in range(nodes.size):
         numbers[k] = -1
         for position in range(starts[nodes[k]], ends[nodes[k]]):

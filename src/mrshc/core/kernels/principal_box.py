@@ -197,10 +197,18 @@ def squared_distances_from_gram(gram: Float) -> None:
             row[j] = max(squared_norm + squared_norms[j] - 2.0 * row[j], 0.0)
         row[i] = 0.0
     # Copy the lower triangle to the upper triangle instead of computing both, since a product
-    # computed by BLAS need not be symmetric to the last digit. Copy in blocks of 32 columns:
-    # copying a whole row to a column would load a new cache line for each element. The block size
-    # has not been tuned; it does not affect the result.
+    # computed by BLAS need not be symmetric to the last digit.
+    mirror_lower_triangle(gram)
+
+
+@jit(allocates=False)
+def mirror_lower_triangle(matrix: Float) -> None:
+    """Copy the values below the diagonal of a square matrix to the values above the diagonal."""
+    # Copying a whole row to a column would load a new cache line for each element, so blocks of 32
+    # columns are copied. The block size has not been tuned; it does not affect the result.
+    n = matrix.shape[0]
     for start in range(0, n, 32):
         for i in range(start, n):
-            for j in range(start, min(start + 32, i)):
-                gram[j, i] = gram[i, j]
+            row = np.uintp(i)
+            for j in range(np.uintp(start), np.uintp(min(start + 32, i))):
+                matrix[j, row] = matrix[row, j]

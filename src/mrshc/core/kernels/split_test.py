@@ -43,7 +43,8 @@ def split_test(
     rng : numpy.random.Generator
         Random number generator for the reference data sets.
     settings : GapTestSettings
-        Settings of the test; `power` is 2, and `max_clusters` is None.
+        Settings of the test; `power` is 2, `max_clusters` is None, and there are at least two
+        reference data sets.
 
     Returns
     -------

@@ -7,8 +7,9 @@ it has the same metric, the same features and the same weights of the features.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,11 @@ from mrshc.core.trees.tree import Metric
 # A sample is constant if its standard deviation is at most this fraction of its largest absolute
 # value. Differences of a few units in the last place are rounding errors.
 _ROUNDING = 4 * np.finfo(np.float64).eps
+
+# Functions for averages of complete data, and of data with missing values.
+_Averages = tuple[Callable[..., Any], Callable[..., Any]]
+_MEANS: _Averages = (np.mean, np.nanmean)
+_MEDIANS: _Averages = (np.median, np.nanmedian)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -134,14 +140,13 @@ def cluster_centres(
     if metric == "correlation":
         # The samples are standardised over all features at once.
         X = data.columns(features).astype(np.float64)
-        values[:] = _group_centres(_standardise_observed(X), groups, "mean")
+        values[:] = _group_centres(_standardise_observed(X), groups, _MEANS)
     else:
+        averages = _MEANS if metric == "sqeuclidean" else _MEDIANS
         # Columns are read in blocks, since all features may have a weight.
         for block in column_blocks(data.shape[0], features.size):
             X = data.columns(features[block]).astype(np.float64)
-            values[:, block] = _group_centres(
-                X, groups, "mean" if metric == "sqeuclidean" else "median"
-            )
+            values[:, block] = _group_centres(X, groups, averages)
     return ClusterCentres(
         metric=metric,
         features=features,
@@ -166,11 +171,11 @@ def _samples_of_clusters(labels: Labels, excluded: Index) -> list[Index]:
     return groups
 
 
-def _group_centres(X: Float, groups: list[Index], average: Literal["mean", "median"]) -> Float:
+def _group_centres(X: Float, groups: list[Index], averages: _Averages) -> Float:
     """Return the average of each column in each group of rows, of shape (n_groups, n_columns)."""
+    average, average_observed = averages
     if not np.isnan(X).any():
-        return np.array([getattr(np, average)(X[rows], axis=0) for rows in groups])
-    average_observed = getattr(np, f"nan{average}")
+        return np.array([average(X[rows], axis=0) for rows in groups])
     with warnings.catch_warnings():
         # If a feature is missing in all samples of a group, the average is NaN, and is replaced.
         warnings.simplefilter("ignore", RuntimeWarning)

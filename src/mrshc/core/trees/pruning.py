@@ -203,7 +203,9 @@ class _NodeTester:
         return gap_curve(
             self._X[drawn],
             within,
-            partitions=_subtree_partitions(self._tree, members, node, max_clusters=n_clusters),
+            partitions=_subtree_partitions(
+                self._tree, node, members=members, max_clusters=n_clusters
+            ),
             rng=np.random.default_rng(seed),
             settings=self._settings,
         )
@@ -231,7 +233,7 @@ def _has_reference_samples(X: Float, metric: Metric) -> Mask:
 
 
 def _subtree_partitions(
-    tree: Tree, members: Index, node: int, *, max_clusters: int
+    tree: Tree, node: int, *, members: Index, max_clusters: int
 ) -> list[Labels]:
     """Return partitions of the samples below a node into 1, 2, ..., `max_clusters` clusters.
 
