@@ -11,9 +11,9 @@ from __future__ import annotations
 import numpy as np
 
 from mrshc.core.array_types import Float
-from mrshc.core.kernels.agglomerated_dispersions import merge_squared_rows
 from mrshc.core.kernels.jit import jit
 from mrshc.core.kernels.large_agglomeration import copy_row_to_column, smallest_present
+from mrshc.core.kernels.nearest_neighbour_chain import merge_squared_rows
 from mrshc.core.kernels.vectors import index_range
 
 # Number of rows of a panel, and of rows and columns of the tiles in which a triangle is copied. The
