@@ -93,7 +93,7 @@ def search(
                 plan.grid,
                 matrix,
                 centring,
-                tolerance=lambda q: plan.tolerance,
+                tolerance=plan.tolerance,
                 smallest=smallest,
             ),
             strict=True,

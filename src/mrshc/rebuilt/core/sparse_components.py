@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from mrshc.rebuilt.core.data.matrix import DataMatrix
 from mrshc.rebuilt.core.kernels import alternate, soft_threshold
 from mrshc.rebuilt.core.statistics import Centring
 
@@ -110,25 +111,37 @@ class ComponentPath:
         self._lock = Lock()
         loadings = np.abs(starts.vectors[0])
         self._n_unbounded = int((loadings > _ZERO_LOADING * loadings.max()).sum())
-        self.replace_columns(columns, index, centring)
+        self.index, self._centring = index, centring
+        self._store_columns(columns.T)
 
-    def replace_columns(self, columns: np.ndarray, index: np.ndarray, centring: Centring) -> None:
-        """Compute on other columns from now on, of which those before are a part."""
-        F = np.ascontiguousarray(columns.T)
+    def _store_columns(self, F: np.ndarray) -> None:
+        """Store centred columns, one in each row, with NaN for missing values."""
+        F = np.ascontiguousarray(F)
         features, samples = np.nonzero(np.isnan(F))
         if features.size:
-            F[features, samples] = centring.fill
-        gap_starts = np.searchsorted(features, np.arange(index.size + 1))
+            F[features, samples] = self._centring.fill
+        gap_starts = np.searchsorted(features, np.arange(len(F) + 1))
         self._columns, self._gap_features = (F, gap_starts, samples), features
-        self._norms, self._centring = np.linalg.norm(F, axis=1), centring
-        self._vectors = vectors = self.starts.vectors[:, index]
-        if self.bounds:
-            positions = np.searchsorted(index, self.index)
-            for found in self.bounds.values():
-                loadings = np.zeros(vectors.shape)
-                loadings[:, positions] = found.loadings
-                found.loadings = loadings
-        self.index = index
+        self._norms = np.linalg.norm(F, axis=1)
+        self._vectors = self.starts.vectors[:, self.index]
+
+    def add_features(self, features: np.ndarray, matrix: DataMatrix) -> None:
+        """Compute on further features, too; what is known stays valid where it was checked."""
+        new = np.setdiff1d(features, self.index)
+        if not new.size:
+            return
+        F, _, samples = self._columns
+        F[self._gap_features, samples] = np.nan
+        index = np.concatenate([self.index, new])
+        order = np.argsort(index)
+        added = self._centring.columns(matrix, new).T
+        old, self.index = self.index, index[order]
+        self._store_columns(np.concatenate([F, added])[order])
+        positions = np.searchsorted(self.index, old)
+        for found in self.bounds.values():
+            loadings = np.zeros(self._vectors.shape)
+            loadings[:, positions] = found.loadings
+            found.loadings = loadings
 
     def solve(self, l1_bound: float, rank: int, *, stop_at: float = np.inf) -> Components:
         """Return the components under an L1 bound, of which the first `rank` are known.

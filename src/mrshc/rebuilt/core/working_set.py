@@ -20,11 +20,11 @@ from mrshc.rebuilt.core.data.matrix import DataMatrix
 from mrshc.rebuilt.core.sparse_components import ComponentPath, FeatureSet, Starts
 from mrshc.rebuilt.core.statistics import Centring
 
-# Data with no more values, 32 MB in double precision, are computed on with all features.
-_ALL_VALUES = 1 << 22
+# Data with no more values, 8 MB in double precision, are computed on with all features.
+_ALL_VALUES = 1 << 20
 # A component with q features is computed on this multiple of q, and these additional features. The
 # numbers affect the number of passes and the time, but not the result.
-_PER_FEATURE, _ADDITIONAL = 4, 500
+_PER_FEATURE, _ADDITIONAL = 2, 500
 # Eigenvectors of a larger matrix are computed by Lanczos iterations (11 to .5 s for 5,000 samples).
 _MANY_SAMPLES = 2_000
 # Iterates within this distance are checked by one product, with a bound for the difference.
@@ -49,9 +49,35 @@ def component_path(
     for part in matrix.map(lambda block, start: _gram(centring(block, start))):
         gram += part
     left = _leading_eigenvectors(gram, rank)
-    starts, index = _starts_and_working_set(matrix, centring, left, max_features)
-    columns = centring.columns(matrix, index)
-    return ComponentPath(columns, index, starts, centring, **options)
+    count = _PER_FEATURE * max_features + _ADDITIONAL
+    starts = _starts(matrix, centring, left)
+    index = _largest(np.abs(starts.vectors), count)
+    path = ComponentPath(centring.columns(matrix, index), index, starts, centring, **options)
+    # Sparse components are not singular vectors, so features are chosen again by the products with
+    # the scores of a few sparse components. Without this, most components fail the check.
+    scores = [path.solve(np.sqrt(q), rank).scores for q in _pilot(max_features)]
+    products = _multiply(matrix, centring, np.concatenate(scores))
+    path.add_features(_largest(np.abs(products), count), matrix)
+    return path
+
+
+def _pilot(max_features: int) -> list[float]:
+    return [max_features / 8, max_features / 2, max_features]
+
+
+def _largest(sizes: np.ndarray, count: int) -> np.ndarray:
+    """Return the features that are among the `count` largest in any row, in increasing order."""
+    count = min(count, sizes.shape[1])
+    return np.unique(np.argpartition(-sizes, count - 1, axis=1)[:, :count])
+
+
+def _multiply(matrix: DataMatrix, centring: Centring, left: np.ndarray) -> np.ndarray:
+    """Return the products of all features with the rows of `left`, in one pass."""
+
+    def multiply(block: Any, start: int) -> np.ndarray:
+        return to_host(to_device(left, block) @ centring(block, start))
+
+    return np.concatenate(list(matrix.map(multiply)), axis=1)
 
 
 def _gram(centred: Any) -> np.ndarray:
@@ -86,10 +112,8 @@ def _leading_eigenvectors(symmetric: np.ndarray, count: int) -> np.ndarray:
     return np.ascontiguousarray(np.linalg.eigh(symmetric)[1][:, : -count - 1 : -1].T)
 
 
-def _starts_and_working_set(
-    matrix: DataMatrix, centring: Centring, left: np.ndarray, max_features: int
-) -> tuple[Starts, np.ndarray]:
-    """Return the right singular vectors and the first working set, in one pass."""
+def _starts(matrix: DataMatrix, centring: Centring, left: np.ndarray) -> Starts:
+    """Return the right singular vectors, given the left ones, in one pass."""
 
     def multiply(block: Any, start: int) -> tuple[np.ndarray, ...]:
         xp, centred = namespace(block), centring(block, start)
@@ -97,19 +121,14 @@ def _starts_and_working_set(
         at_gaps: Any = np.zeros(left.shape)
         if centring.fill is not None:
             at_gaps = to_host(products @ xp.astype(xp.isnan(block), xp.float64).T)
-        squares = to_host(xp.sum(centred * centred, axis=0))
-        return to_host(products), to_host(products @ centred.T), at_gaps, squares
+        return to_host(products), to_host(products @ centred.T), at_gaps
 
-    parts = zip(*matrix.map(multiply), strict=True)
-    products, images, at_gaps, squares = (list(part) for part in parts)
+    products, images, at_gaps = zip(*matrix.map(multiply), strict=True)
     vectors = np.concatenate(products, axis=1)
     lengths = np.linalg.norm(vectors, axis=1)
     unit = np.where(lengths > 0, lengths, 1.0)[:, None]
-    count = min(_PER_FEATURE * max_features + _ADDITIONAL, vectors.shape[1])
-    sizes = np.vstack([np.abs(vectors), np.concatenate(squares)])
-    largest = np.argpartition(-sizes, count - 1, axis=1)[:, :count]
     starts = Starts(vectors / unit, np.sum(images, axis=0) / unit, np.sum(at_gaps, axis=0) / unit)
-    return starts.within_rank(), np.unique(largest)
+    return starts.within_rank()
 
 
 def search_grid(
@@ -118,13 +137,13 @@ def search_grid(
     matrix: DataMatrix,
     centring: Centring,
     *,
-    tolerance: Any,
+    tolerance: int,
     smallest: int,
 ) -> list[FeatureSet]:
     """Return the feature set of each pair (q, rank), by Algorithm 1.
 
-    `tolerance` is a function of q. Searches are repeated until no feature outside the working set
-    has to be added; the components that passed the check are not computed again.
+    Searches are repeated until no feature outside the working set has to be added; the components
+    that passed the check are not computed again.
     """
     # Neighbours in the grid need the same bounds, and would wait for each other in two threads.
     half = (len(grid) + 1) // 2
@@ -132,7 +151,7 @@ def search_grid(
 
     def search(i: int) -> FeatureSet:
         q, rank = grid[i]
-        return path.search(q, rank, tolerance=tolerance(q), smallest=smallest)
+        return path.search(q, rank, tolerance=tolerance, smallest=smallest)
 
     while True:
         found = dict(zip(order, parallel.run(search, order), strict=True))
@@ -172,9 +191,7 @@ def _add_violators(path: ComponentPath, matrix: DataMatrix, centring: Centring) 
         found.n_known = found.n_checked = min(k, found.n_known)
         found.thresholds[k:] = -1.0
         found.loadings[k:] = 0.0
-    index = np.union1d(path.index, np.concatenate(added))
-    if index.size > path.index.size:
-        path.replace_columns(centring.columns(matrix, index), index, centring)
+    path.add_features(np.concatenate(added), matrix)
     return bool(failed.any())
 
 
@@ -227,14 +244,18 @@ class _Check:
         may_exceed = to_host(slopes > to_device(self._smallest[:, None], block))
         may_exceed &= outside[start : start + block.shape[1]]
         columns = np.flatnonzero(may_exceed.any(axis=0))
-        failed = np.zeros(len(self._iterates), dtype=bool)
-        violating = np.zeros(columns.size, dtype=bool)
-        if columns.size:
-            part = to_host(centred[:, to_device(columns, block)])
-            gaps = to_host(xp.isnan(block[:, to_device(columns, block)])).astype(np.float64)
-            exact = self._iterates @ part
-            if self._centring.fill is not None:
-                exact -= self._changes[:, None] * (self._iterates @ gaps)
-            exceeded = np.abs(exact) > self._thresholds[:, None]
-            failed, violating = exceeded.any(axis=1), exceeded.any(axis=0)
-        return columns[violating] + start, failed
+        failed, violating = np.zeros(len(self._iterates), dtype=bool), set[int]()
+        if not columns.size:
+            return columns, failed
+        part = to_host(centred[:, to_device(columns, block)]).T
+        gaps = to_host(xp.isnan(block[:, to_device(columns, block)])).T.astype(np.float64)
+        for group, flags in enumerate(may_exceed[:, columns]):
+            if flags.any():
+                members, tested = np.flatnonzero(self._group == group), np.flatnonzero(flags)
+                slopes = part[tested] @ self._iterates[members].T
+                if self._centring.fill is not None:
+                    slopes -= gaps[tested] @ self._iterates[members].T * self._changes[members]
+                exceeds = np.abs(slopes) > self._thresholds[members]
+                failed[members] |= exceeds.any(axis=0)
+                violating.update(columns[tested[exceeds.any(axis=1)]].tolist())
+        return np.array(sorted(violating), dtype=np.intp) + start, failed
