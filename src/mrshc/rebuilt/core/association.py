@@ -8,7 +8,7 @@ features thereby follows from the data.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
@@ -98,6 +98,10 @@ class Refinement:
         """The features of the result: the start set if too few features are associated."""
         return self.present if self.has_enough else self.start
 
+    @property
+    def n_associated(self) -> int:
+        return self.associated.size if self.has_enough else 0
+
     def is_supported(self, n_samples: int) -> bool | None:
         """Return whether enough features are associated; None if this cannot be decided."""
         can_decide = self.start.size >= MIN_FEATURES and n_samples >= MIN_SAMPLES
@@ -138,6 +142,8 @@ class AssociationResult:
     ----------
     chosen : FeatureSet
         The start set that led to the strongest result.
+    loadings : ndarray of shape (rank, p)
+        Its sparse components.
     refined : Refinement
         What it led to.
     supported : bool or None
@@ -154,12 +160,18 @@ class AssociationResult:
 
     chosen: FeatureSet
     table: dict[str, np.ndarray]
+    loadings: np.ndarray
     refined: Refinement
     supported: bool | None
     q_values: np.ndarray
     tree: Tree
     n_leaves: int
     n_clusters: int
+
+    @property
+    def associated(self) -> np.ndarray:
+        """The associated features; none if there are too few."""
+        return self.refined.associated[: self.refined.n_associated]
 
 
 def association_search(
@@ -196,7 +208,7 @@ def association_search(
     )
     n_steps = _MAX_ROUNDS + 2
     progress(1, n_steps)
-    settings = {"linkage": linkage, "metric": metric, "alpha": alpha}
+    settings: Any = {"linkage": linkage, "metric": metric, "alpha": alpha, "ranks": {}}
     refined = refine(
         matrix,
         [start.features for start in starts],
@@ -223,7 +235,7 @@ def association_search(
         "l1_bound": np.array([start.l1_bound for start in starts]),
         "n_leaves": np.array(leaves),
         "silhouette": np.array([s[k - 1] for (_, _, s), k in zip(cuts, leaves, strict=True)]),
-        "n_associated": np.array([r.associated.size if r.has_enough else 0 for r in refined]),
+        "n_associated": np.array([r.n_associated for r in refined]),
         "strength": strengths,
         "chosen": np.arange(len(grid)) == chosen,
     }
@@ -231,6 +243,7 @@ def association_search(
     return AssociationResult(
         chosen=starts[chosen],
         table=table,
+        loadings=path.loadings(starts[chosen].l1_bound, starts[chosen].rank),
         refined=refined[chosen],
         supported=refined[chosen].is_supported(n),
         q_values=q_values,
@@ -248,15 +261,16 @@ def refine(
     metric: str,
     alpha: float,
     max_features: int,
+    ranks: dict[int, Any],
     n_continued: int,
-    progress: Any = lambda n_rounds: None,
+    progress: Callable[[int], None],
 ) -> list[Refinement]:
     """Refine several feature sets; all are tested in the same passes over the data.
 
     After the first round, only the `n_continued` sets of the largest strengths are refined further.
+    `ranks` keeps the ranks of data on a device.
     """
     refined = [Refinement(start, start) for start in map(np.sort, starts)]
-    ranks_on_device: dict[int, Any] = {}
     while active := [r for r in refined if not r.is_finished]:
         # Different starts often lead to the same set, which is tested once.
         sets = {r.present.tobytes(): r.present for r in active}
@@ -266,7 +280,7 @@ def refine(
             linkage=linkage,
             metric=metric,
             alpha=alpha,
-            ranks=ranks_on_device,
+            ranks=ranks,
         )
         results = dict(zip(sets, tests, strict=True))
         for r in active:
@@ -279,7 +293,13 @@ def refine(
 
 
 def feature_q_values(
-    matrix: DataMatrix, refined: Refinement, *, linkage: str, metric: str, alpha: float
+    matrix: DataMatrix,
+    refined: Refinement,
+    *,
+    linkage: str,
+    metric: str,
+    alpha: float,
+    ranks: dict[int, Any],
 ) -> np.ndarray:
     """Return the q-values of all features in the last round of a refinement.
 
@@ -288,7 +308,7 @@ def feature_q_values(
     p_values = refined.p_values
     if np.isnan(p_values).any():
         [(p_values, _)] = test_sets(
-            matrix, [refined.tested], linkage=linkage, metric=metric, alpha=1.0, ranks={}
+            matrix, [refined.tested], linkage=linkage, metric=metric, alpha=1.0, ranks=ranks
         )
     q_values, is_tested = np.ones(p_values.size), p_values < 1.0
     if is_tested.any():
@@ -456,7 +476,8 @@ def test_block(
         Keeps the ranks of blocks on a device, by their first features.
     """
     n_trees, n_cuts, n = partitions.shape
-    parts = _analyse_variance(block, start, partitions.reshape(-1, n), ranks)
+    rank = _ranks(block, start, ranks)
+    parts = analyse_variance(block, partitions.reshape(-1, n), rank)
     shares, between, within, squares = (part.reshape(n_trees, n_cuts, -1) for part in parts)
     # A mean of Cauchy quantiles is at most the largest of them, so the combination exceeds alpha
     # where all p-values do; most features need no p-values (10 of 12 s for a million features).
@@ -485,10 +506,12 @@ def _critical_shares(n: int, n_cuts: int, alpha: float) -> np.ndarray:
     return 1.0 - betaincinv(w, b, min(alpha * (1 + 1e-6), 1.0))
 
 
-def _analyse_variance(
-    block: Any, start: int, partitions: np.ndarray, ranks: dict[int, Any] | None
+def analyse_variance(
+    block: Any, partitions: np.ndarray, rank: Any = None
 ) -> tuple[np.ndarray, ...]:
-    """Return an analysis of variance of each feature, for several partitions.
+    """Return an analysis of variance of each feature, for several partitions of all samples.
+
+    The features are those of a block (n, b), and `rank` are the ranks of their values or None.
 
     Returns
     -------
@@ -505,7 +528,8 @@ def _analyse_variance(
     members = np.hstack([p[:, None] == np.arange(k) for p, k in zip(partitions, sizes, strict=True)])
     of_partition = np.repeat(np.arange(len(sizes)), sizes) == np.arange(len(sizes))[:, None]
     groups, sums = (to_device(m.astype(np.float64), block) for m in (members.T, of_partition))
-    values, rank = xp.astype(block, xp.float64), _ranks(block, start, ranks)
+    values = xp.astype(block, xp.float64)
+    rank = _ranks(block, 0, None) if rank is None else rank
     missing = xp.isnan(values)
     if not xp.any(missing):
         observed, n_used = None, float(n)
@@ -540,10 +564,25 @@ def _ranks(block: Any, start: int, ranks: dict[int, Any] | None) -> Any:
     if isinstance(block, np.ndarray):
         features = np.ascontiguousarray(block.T, dtype=np.float64)
         return midranks(features, np.argsort(features, axis=1)).T
-    # Ranks on a device take longer than a round of tests, and are kept.
-    if ranks is not None and start in ranks:
-        return ranks[start]
-    raise NotImplementedError
+    # Sorting on a device takes longer than a round of tests, so the ranks are kept.
+    kept = {} if ranks is None else ranks
+    if start not in kept:
+        kept[start] = _ranks_on_device(block)
+    return namespace(block).astype(kept[start], namespace(block).float64)
+
+
+def _ranks_on_device(block: Any) -> Any:
+    """Return the midranks of a block, with functions of the array API standard."""
+    xp, n = namespace(block), block.shape[0]
+    order = xp.argsort(block, axis=0)
+    ordered = xp.take_along_axis(block, order, axis=0)
+    if xp.all(ordered[1:, :] > ordered[:-1, :]):  # neither ties nor missing values
+        return xp.astype(xp.argsort(order, axis=0) + 1, xp.float32)
+    half = [
+        xp.sum(xp.astype(block < row, xp.float32) + xp.astype(block <= row, xp.float32), axis=0)
+        for row in (block[i : i + 1, :] for i in range(n))
+    ]
+    return (xp.stack(half) + 1.0) / 2.0
 
 
 def f_tail(shares: np.ndarray, between: np.ndarray, within: np.ndarray) -> np.ndarray:

@@ -257,11 +257,12 @@ def _reference_distances(
 
 
 def _squared_distances(X: np.ndarray) -> np.ndarray:
-    products = X @ X.T
-    squares = np.diag(products)
-    distances = squares[:, None] + squares - 2.0 * products
-    np.maximum(distances, 0.0, out=distances)
-    return distances
+    distances = X @ X.T
+    squares = distances.diagonal().copy()
+    distances *= -2.0
+    distances += squares
+    distances += squares[:, None]
+    return np.maximum(distances, 0.0, out=distances)
 
 
 def _principal_box(X: np.ndarray, metric: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

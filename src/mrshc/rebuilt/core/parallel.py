@@ -38,6 +38,11 @@ def threads(n_jobs: int | None) -> Iterator[None]:
         _n_threads.reset(token)
 
 
+def n_threads() -> int:
+    """Return the number of threads that `run` uses."""
+    return _n_threads.get()
+
+
 @cache
 def _blas() -> ThreadpoolController:
     # The controller knows the libraries that are loaded, and scipy may have a BLAS of its own.
@@ -51,16 +56,16 @@ def run(function: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
 
     After an error or Ctrl-C, tasks that have not begun are cancelled.
     """
-    n_threads = _n_threads.get()
-    if n_threads == 1:
+    n_workers = _n_threads.get()
+    if n_workers == 1:
         yield from map(function, items)
         return
     pending: deque[Future[T]] = deque()
-    with ThreadPoolExecutor(n_threads) as pool:
+    with ThreadPoolExecutor(n_workers) as pool:
         try:
             for item in items:
                 pending.append(pool.submit(function, item))
-                if len(pending) > 2 * n_threads:
+                if len(pending) > 2 * n_workers:
                     yield pending.popleft().result()
             while pending:
                 yield pending.popleft().result()

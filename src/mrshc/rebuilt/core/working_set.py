@@ -43,7 +43,7 @@ def component_path(
     if n * p <= _ALL_VALUES or p <= n:
         index = np.arange(p)
         columns = centring.columns(matrix, index)
-        starts = _starts_in_memory(columns, centring, rank)
+        starts = starts_in_memory(columns, centring, rank)
         return ComponentPath(columns, index, starts, centring, **options)
     gram = np.zeros((n, n))
     for part in matrix.map(lambda block, start: _gram(centring(block, start))):
@@ -84,7 +84,7 @@ def _gram(centred: Any) -> np.ndarray:
     return to_host(centred @ centred.T)
 
 
-def _starts_in_memory(columns: np.ndarray, centring: Centring, rank: int) -> Starts:
+def starts_in_memory(columns: np.ndarray, centring: Centring, rank: int) -> Starts:
     """Return the leading right singular vectors of columns in memory."""
     missing = np.isnan(columns)
     X = np.where(missing, centring.fill, columns) if centring.fill is not None else columns
