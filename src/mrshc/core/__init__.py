@@ -1,1 +1,1 @@
-"""Algorithms of sparse hierarchical clustering, for data in memory and for out-of-core data."""
+"""The mathematics: numpy, scipy and compiled loops, without estimators, tables, plots or files."""

@@ -1,8 +1,9 @@
-"""Base classes of the estimators, and functions that several estimators use."""
+"""What all estimators that build a tree have in common."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import sys
+import warnings
 from numbers import Number
 from typing import TYPE_CHECKING, Any
 
@@ -12,58 +13,71 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from mrshc.core.array_types import Float, Index, Labels, Mask
-from mrshc.core.data.conversion import as_stored_matrix
-from mrshc.core.data.data_matrix import DataMatrix
-from mrshc.core.parallel import limit_blas_to_one_thread
-from mrshc.core.robust.missing_values import complete_missing_cells
-from mrshc.core.trees.cluster_centres import ClusterCentres, cluster_centres
-from mrshc.core.trees.tree import (
+from mrshc.core import parallel
+from mrshc.core.centres import ClusterCentres, cluster_centres
+from mrshc.core.data.matrix import ArrayMatrix, DataMatrix, as_matrix
+from mrshc.core.gap import PrunedTree
+from mrshc.core.markers import contrasts_of_clusters, marker_statistics
+from mrshc.core.missing_values import complete
+from mrshc.core.outliers import attach_outliers, detect_outliers, winsorisation_limits
+from mrshc.core.statistics import Summary, summarise
+from mrshc.core.trees import (
     EUCLIDEAN_LINKAGES,
     LINKAGES,
     METRICS,
-    SQUARED_EUCLIDEAN_METRICS,
-    Linkage,
-    Metric,
+    SQUARED_METRICS,
     Tree,
     min_features,
 )
-from mrshc.errors import Parameter, ParameterError, PythonOnly, Sentence, Setting
-from mrshc.estimators.marker_table import marker_table
-from mrshc.estimators.model_summary import ModelSummary, summarise
-from mrshc.validation.anndata_names import as_named_table, check_names_of_stored_data
-from mrshc.validation.estimator_data import check_n_features, check_samples, delete_attributes
-from mrshc.validation.feature_order import in_order_of_fit, known_feature_names
-from mrshc.validation.new_samples import columns_of_new_samples, refuse_incomparable_samples
-from mrshc.validation.parameters import (
-    check_increasing_integers,
+from mrshc.estimators.summary import ModelSummary, summarise_model
+from mrshc.validation import (
+    as_table,
+    check_data_of_fit,
+    check_increasing,
     check_integer,
-    check_integer_or_keyword,
+    check_integer_or,
+    check_new_samples,
     check_number,
     check_option,
-    check_seed,
+    check_table,
+    column_names,
+    in_order_of_fit,
 )
-from mrshc.validation.tables import check_numeric_columns
 
 if TYPE_CHECKING:
     import pandas as pd
 
-# Candidate numbers of features for `n_features_to_select="auto"`. They are the candidates of
-# Zhang and Zamar (2014), whose data have hundreds of features or more.
-_PAPER_CANDIDATES = (10, 20, 40, 60, 80, 100, 120, 140, 160, 180, 200, 250, 300, 350, 400, 450, 500)
-# If there are fewer non-constant features than this, `_SMALL_CANDIDATES` is used. Most of the
-# candidates of the paper are 100 or larger, so they would exceed the number of these features.
+# The candidates of Zhang and Zamar (2014), whose data have hundreds of features or more.
+_PAPER_CANDIDATES = (10, 20, *range(40, 201, 20), *range(250, 501, 50))
+# For fewer than 100 features, most of these would be too large. Small numbers come without gaps,
+# because a single feature changes the tree most if there are few.
 _FEW_FEATURES = 100
-# Candidates for data with few features. Small numbers are listed without gaps, because adding or
-# removing one feature changes the tree most if there are few features. The paper does not consider
-# data with so few features.
 _SMALL_CANDIDATES = (2, 3, 4, 5, 6, 7, 8, 10, 15, 20, 30, 40)
 
 
-class FeatureSelector(SelectorMixin):
-    """Base class of estimators that select features; `_support` is the mask of these features."""
+class UnsupportedClustersWarning(UserWarning):
+    """Warning that the data support fewer clusters than expected, or none.
 
-    _support: Mask
+    Attributes
+    ----------
+    finding : str
+        What was found.
+    advice : str
+        What `labels_` holds, and what to do.
+    """
+
+    def __init__(self, finding: str, advice: str = "") -> None:
+        super().__init__(finding, advice)
+        self.finding, self.advice = finding, advice
+
+    def __str__(self) -> str:
+        return f"{self.finding} {self.advice}".rstrip()
+
+
+class FeatureSelector(SelectorMixin, BaseEstimator):
+    """Base of estimators that select features; `_support` is the mask of these features."""
+
+    _support: np.ndarray
 
     def transform(self, X: Any) -> Any:
         """Return the selected features of X.
@@ -71,87 +85,58 @@ class FeatureSelector(SelectorMixin):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Data with the same features as the data that were passed to `fit`. The samples may be
-            different.
+            Data with the features of the fit. Features are matched by name if both have names.
 
         Returns
         -------
         X_selected : array-like of shape (n_samples, n_features_selected_)
-            The selected columns of X, in their original order. They are loaded into memory even if
-            X is out-of-core.
-
-        Raises
-        ------
-        ValueError
-            If X is invalid or does not have the features of the fit.
+            The selected columns, in memory.
         """
         check_is_fitted(self)
-        # `as_stored_matrix` returns None for arrays and tables. For these, the method of
-        # scikit-learn is called, so `set_output` determines the type of the result.
-        if (data := as_stored_matrix(X)) is None:
-            return super().transform(check_numeric_columns(as_named_table(X)))
-        check_n_features(self, data.shape[1])
-        check_names_of_stored_data(self, X)
-        return data.columns(np.flatnonzero(self._support))
+        X = in_order_of_fit(self, X)
+        if (matrix := as_matrix(X)) is None:
+            return super().transform(check_table(as_table(X)))
+        if matrix.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X must have the {self.n_features_in_} features of the fit, but has "
+                f"{matrix.shape[1]}."
+            )
+        return matrix.columns(np.flatnonzero(self._support))
 
     def summary(self) -> ModelSummary:
-        """Return a short description of the fitted estimator.
-
-        Returns
-        -------
-        summary : ModelSummary
-            Sizes of the data, the clusters, the selected features and other results of the fit. As
-            text, it has one line for each of them; notebooks show it as a table.
-
-        Raises
-        ------
-        NotFittedError
-            If `fit` was not called.
-        """
+        """Return a short description of the fitted estimator; notebooks show it as a table."""
         check_is_fitted(self)
-        return summarise(self)
+        return summarise_model(self)
 
-    def _get_support_mask(self) -> Mask:
+    def _get_support_mask(self) -> np.ndarray:
         check_is_fitted(self)
         return self._support
 
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
-class TreeClusterer(FeatureSelector, ClusterMixin, BaseEstimator):
-    """Base class of estimators that select features and cluster the samples hierarchically.
 
-    The tree of the samples is built on the selected features.
+class HierarchicalClusterer(ClusterMixin, FeatureSelector):
+    """Base of estimators that select or weight features and build a tree of the samples.
 
     Attributes
     ----------
     linkage_matrix_ : ndarray of shape (n_samples - 1, 4)
         Tree in the format of :func:`scipy.cluster.hierarchy.linkage`.
-    children_ : ndarray of shape (n_samples - 1, 2)
-        Numbers of the two nodes that each merge joins, as in
-        :class:`sklearn.cluster.AgglomerativeClustering`.
-    distances_ : ndarray of shape (n_samples - 1,)
-        Height of each merge.
-    n_leaves_ : int
-        Number of leaves of the tree, which equals the number of samples.
+    children_, distances_, n_leaves_
+        The tree as in :class:`sklearn.cluster.AgglomerativeClustering`.
     n_features_selected_ : int
         Number of features on which the tree is built.
     """
 
+    n_clusters: Any
     linkage: Any
     metric: Any
-    _centres: ClusterCentres
+    _centres: ClusterCentres | None
 
-    def _store_tree(self, tree: Tree, support: Mask) -> None:
-        """Set the fitted attributes that describe a tree built on the features in `support`."""
-        self._tree = tree
-        self._support = support
-        self.linkage_matrix_ = tree.linkage_matrix
-        self.children_ = tree.linkage_matrix[:, :2].astype(np.intp)
-        # The heights are copied: otherwise a user who changes `distances_` would change the tree.
-        self.distances_ = tree.linkage_matrix[:, 2].copy()
-        self.n_leaves_ = tree.n_samples
-        self.n_features_selected_ = int(support.sum())
-
-    def cut(self, k: int) -> Labels:
+    def cut(self, k: int) -> np.ndarray:
         """Return the clusters that result from undoing the last k - 1 merges of the tree.
 
         Parameters
@@ -162,189 +147,44 @@ class TreeClusterer(FeatureSelector, ClusterMixin, BaseEstimator):
         Returns
         -------
         labels : ndarray of shape (n_samples,)
-            Cluster of each sample. Clusters are numbered 0, 1, ..., k - 1 in the order of the
-            leaves of the tree, from left to right.
-
-        Raises
-        ------
-        ParameterError
-            If `k` is not an integer from 1 to the number of samples.
+            Clusters 0, ..., k - 1, in the order of the leaves of the tree.
         """
         check_is_fitted(self)
-        advice = "A tree has no more clusters than samples."
-        k = check_integer("k", k, low=1, high=self.n_leaves_, advice=advice)
+        k = check_integer("k", k, low=1, high=self.n_leaves_)
         return self._tree.number_by_leaves(self._tree.cut(k))
 
-    def sample_distances(self, X: Any) -> Float:
-        """Return the pairwise distances of the samples, from which the tree is built.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The data that were passed to `fit`.
-
-        Returns
-        -------
-        distances : ndarray of shape (n_samples, n_samples)
-            Distances computed from the selected features. If values are missing, they are imputed,
-            and the result contains expected distances, which include the variances of the imputed
-            values.
-
-        Raises
-        ------
-        ValueError
-            If X is invalid, or if the number of samples or features, or their names, differ from
-            those of the fit.
-        """
-        data = self.data_of_fit(X)
-        # Only the selected columns are read. There are few of them, so they fit into memory even if
-        # X does not.
-        columns = data.columns(np.flatnonzero(self._support)).astype(np.float64)
-        with limit_blas_to_one_thread():
-            return complete_missing_cells(columns, excluded=self._outlier_rows).distances(
-                self.metric
+    def fit_predict(self, X: Any, y: Any = None) -> np.ndarray:
+        """Fit, and return the cluster of each sample."""
+        if self.n_clusters is None:  # refused before a long fit
+            raise ValueError(
+                "fit_predict needs n_clusters, got None. Set it, or call fit and then cut(k)."
             )
+        return self.fit(X, y).labels_
 
-    @property
-    def _outlier_rows(self) -> Index:
-        """Indices of the outlying samples; empty unless a fit with `robust=True` found some."""
-        return getattr(self, "outlier_samples_", np.empty(0, np.intp))
-
-    def markers(self, X: Any, *, k: int | None = None, alpha: float = 0.05) -> pd.DataFrame:
-        """Return a table of the features that differ between clusters, or between branches.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The data that were passed to `fit`. If X is a DataFrame and the data of the fit had
-            column names, features are matched by name, so the columns may be in any order, and
-            other columns are ignored.
-        k : int or None, default=None
-            Number of clusters into which the tree is cut. If None, the clusters in `labels_` are
-            used.
-        alpha : float, default=0.05
-            A feature is listed for a contrast if its q-value (p-value adjusted for the false
-            discovery rate) is at most `alpha`. If `alpha` is 1, all features are listed.
-
-        Returns
-        -------
-        markers : DataFrame
-            Table of contrasts and features. A contrast is a comparison of two groups of samples,
-            which are called inside and outside. A contrast has one row for each feature that is
-            listed for it, in decreasing order of the absolute effect size. The columns are:
-
-            - `contrast` : "cluster" if a cluster (inside) is compared with all other samples
-              (outside); "split" if the two branches of a node of the tree are compared;
-            - `node` : number of a node of the tree, in scipy's format: the node whose samples are
-              the cluster, or the node whose branches are compared;
-            - `inside`, `outside` : labels of the clusters in each group, as text;
-            - `n_inside`, `n_outside` : number of samples in each group, without outlying samples;
-            - `feature` : name of the feature if X or the data of the fit had column names, and its
-              index otherwise;
-            - `selected` : whether the feature is selected;
-            - `mean_inside`, `mean_outside` : mean of the feature in each group;
-            - `effect_size` : mean inside minus mean outside, divided by the pooled standard
-              deviation within the groups; NaN if this standard deviation is zero;
-            - `p_value` : p-value of a rank test for a difference between the groups;
-            - `q_value` : q-value, computed from the p-values of all features in the same contrast;
-            - `direction` : "up" if the mean is higher inside than outside, "down" if it is lower,
-              and "none" if both means are equal.
-
-        Raises
-        ------
-        ValueError
-            If X is invalid, or if the number of samples or features, or their names, differ from
-            those of the fit.
-        ParameterError
-            If `alpha` or `k` is invalid, or if `k` is None and the fit did not define `labels_`.
-
-        Notes
-        -----
-        The clusters differ by construction in the features on which the tree is built, so a test of
-        these features with the same clusters would be biased. Therefore the selected features are
-        divided into ten folds (or one fold for each feature if there are fewer than ten). The
-        features in a fold are tested with a tree that is built on the other folds. Each group of
-        the contrast is replaced by the branch of that tree whose samples are most similar to it, by
-        the Jaccard index. If the contrast includes all samples, the second group is instead
-        replaced by all samples outside the branch that replaces the first group. The p-value is 1
-        if no branch has a Jaccard index of at least 0.5, or if the two new groups overlap. Features
-        that were not selected are tested with the original groups. The q-values are those of
-        Benjamini and Hochberg [1]_. They are scores that rank features, and not evidence for the
-        clusters, because the clusters and the selected features were found in the same data. If
-        there are no clusters, correlated features have small q-values nevertheless. Use
-        :func:`mrshc.branch_significance` to test the clusters.
-
-        References
-        ----------
-        .. [1] Benjamini, Y. and Hochberg, Y. (1995). Controlling the false discovery rate: a
-           practical and powerful approach to multiple testing. Journal of the Royal Statistical
-           Society B 57(1), 289-300. https://doi.org/10.1111/j.2517-6161.1995.tb02031.x
-        """
-        check_is_fitted(self)
-        X = in_order_of_fit(self, X)
-        data = self.data_of_fit(X)
-        alpha = check_number("alpha", alpha, low=0.0, high=1.0, advice="The default is 0.05.")
-        return marker_table(
-            data,
-            tree=self._tree,
-            labels=self._labels_of_cut(k),
-            support=self._support,
-            tree_features=self._tree_features(),
-            weights=self._tree_feature_weights(),
-            outlying=self._outlier_rows,
-            names=known_feature_names(self, X),
-            linkage=self.linkage,
-            metric=self.metric,
-            alpha=alpha,
-        )
-
-    def predict(self, X: Any) -> Labels:
+    def predict(self, X: Any) -> np.ndarray:
         """Return the cluster of new samples: the one whose centre is nearest.
 
         Parameters
         ----------
         X : array-like of shape (n_new_samples, n_features)
-            New samples; NaN marks a missing value. If X is a DataFrame and the data of the fit had
-            column names, features are matched by name: only the features on which the tree is built
-            are needed, in any order, and other columns are ignored. Otherwise X must have the
-            features of the fit in the same order.
+            New samples; NaN marks a missing value. If X and the data of the fit have column names,
+            only the features of the tree are needed, in any order; otherwise all features in the
+            order of the fit.
 
         Returns
         -------
         labels : ndarray of shape (n_new_samples,)
-            Cluster of each sample, numbered as in `labels_`. If there is only one cluster, it is 0
-            for all samples.
-
-        Raises
-        ------
-        ValueError
-            If X is invalid, lacks a feature on which the tree is built or has it twice, or if a
-            sample cannot be compared with the clusters: it has no observed value in these features
-            or, with `metric="correlation"`, fewer than three different ones.
-        ParameterError
-            If `n_clusters` was None in the fit.
-
-        See Also
-        --------
-        cluster_distances : Distances to the centres of the clusters.
+            Clusters, numbered as in `labels_`.
 
         Notes
         -----
-        The centre of a cluster is the mean of its samples for squared Euclidean distances, and
-        their median in each feature for city-block distances. For correlations, it is the mean of
-        the samples after each is centred and scaled to norm 1. The distance of a sample to a centre
-        has the metric, the features and the weights of the tree. For :class:`COSA`, whose weights
-        differ between samples, it is the city-block distance with the mean weights. A missing
-        value is left out of the distances of its sample. In a robust fit, new samples are
-        winsorised at the limits of the fit, outlying samples do not influence the centres, and a
-        new sample that is outlying is assigned as well.
-
-        The rule is the same for all linkages. A tree is not a set of nearest centres, so `predict`
-        may assign some samples of the fit to another cluster than `labels_`.
+        A centre is the mean of the samples of a cluster, their median for city-block distances, and
+        the mean of the standardised samples for correlations. Metric, features and weights are
+        those of the tree. If values are missing, sums are scaled up to all features.
         """
         return np.argmin(self.cluster_distances(X), axis=1)
 
-    def cluster_distances(self, X: Any) -> Float:
+    def cluster_distances(self, X: Any) -> np.ndarray:
         """Return the distances of new samples to the centres of the clusters.
 
         Parameters
@@ -355,401 +195,332 @@ class TreeClusterer(FeatureSelector, ClusterMixin, BaseEstimator):
         Returns
         -------
         distances : ndarray of shape (n_new_samples, n_clusters)
-            Distance of each sample to the centre of each cluster; see `predict`. If values are
-            missing, sums over the observed features are scaled up to all features.
-
-        Raises
-        ------
-        ValueError
-            If X is invalid; see `predict`.
-        ParameterError
-            If `n_clusters` was None in the fit.
+            Distances in the metric of the tree.
         """
         check_is_fitted(self)
-        if not hasattr(self, "labels_"):
-            raise ParameterError(
-                "predict needs clusters, but {n_clusters} was None in the fit. Set it, and fit "
-                "again.",
-                n_clusters=Parameter("n_clusters"),
+        if self._centres is None:
+            raise ValueError(
+                "predict needs clusters, but n_clusters was None in the fit. Set it, and fit again."
             )
-        if not hasattr(self, "_centres"):
-            raise NotImplementedError(
-                f"predict needs the centres of the clusters, but {type(self).__name__} does not "
-                "store them. Call _store_centres at the end of its method fit."
+        columns = check_new_samples(self, X, self._centres.features)
+        is_comparable = self._centres.comparable(columns)
+        if not is_comparable.all():
+            wanted = "an observed value"
+            if self._centres.metric == "correlation":
+                wanted = "at least three observed values, not all equal,"
+            raise ValueError(
+                f"Every new sample needs {wanted} among the features that the clusters are "
+                f"compared in ({columns.shape[1]:,}), but sample {int(is_comparable.argmin())} "
+                "does not have this. Drop it."
             )
-        columns = columns_of_new_samples(self, X, self._centres.features)
-        refuse_incomparable_samples(self._centres, columns)
         return self._centres.distances(columns)
 
-    def cluster_centres(self, X: Any, *, k: int | None = None) -> ClusterCentres:
-        """Return the centres of clusters, by which new samples are assigned.
+    def markers(self, X: Any, *, k: int | None = None, alpha: float = 0.05) -> pd.DataFrame:
+        """Return a table of the features that differ between clusters, or between branches.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             The data that were passed to `fit`.
         k : int or None, default=None
-            Number of clusters into which the tree is cut. If None, the clusters in `labels_` are
-            used.
+            Number of clusters into which the tree is cut; None means those in `labels_`.
+        alpha : float, default=0.05
+            Features with a q-value of at most `alpha` are listed; with 1, all are.
 
         Returns
         -------
-        ClusterCentres
-            The centres, in the features on which the tree is built.
+        markers : DataFrame
+            For each contrast, the features in decreasing order of the absolute effect size.
 
-        Raises
-        ------
-        ValueError
-            If X is invalid, or if the number of samples or features, or their names, differ from
-            those of the fit.
-        ParameterError
-            If `k` is invalid, or if `k` is None and the fit did not define `labels_`.
+            - `contrast` : "cluster", a cluster (inside) against all other samples (outside), or
+              "split", the two branches of a node;
+            - `node` : the node, in scipy's numbering;
+            - `inside`, `outside` : labels of the clusters in each group, as text;
+            - `n_inside`, `n_outside` : numbers of samples, without outlying ones;
+            - `feature`, `selected` : the feature, and whether it is selected;
+            - `mean_inside`, `mean_outside`, `effect_size` : the last is the difference of the
+              means in pooled standard deviations;
+            - `p_value`, `q_value` : of a rank test, over the features of the contrast;
+            - `direction` : "up", "down" or "none", of the mean inside.
+
+        Notes
+        -----
+        The features of the tree differ between its clusters by construction, so each of ten folds
+        is tested with a tree of the others, in which the most similar branches replace the groups.
+        The p-value is 1 if there is none with a Jaccard index of at least one half. The q-values
+        rank features and are no evidence for the clusters; :func:`mrshc.branch_significance` is.
         """
         check_is_fitted(self)
-        # The centres of `labels_` were computed in the fit, so X need not be read again.
-        if k is None and hasattr(self, "_centres"):
-            return self._centres
-        labels = self._labels_of_cut(k)
-        return cluster_centres(
-            self.data_of_fit(X),
-            labels,
-            features=np.flatnonzero(self._tree_features()),
-            metric=self.metric,
-            weights=self._tree_feature_weights(),
-            excluded=self._outlier_rows,
+        names = column_names(X) or getattr(self, "_feature_names", None)
+        X = in_order_of_fit(self, X)
+        matrix = self.data_of_fit(X)
+        alpha = check_number("alpha", alpha, low=0.0, high=1.0)
+        if k is None and not hasattr(self, "labels_"):
+            raise ValueError("markers needs clusters, but n_clusters was None in the fit. Give k.")
+        labels = self.labels_ if k is None else self.cut(k)
+        return self._marker_table(matrix, labels, names, alpha)
+
+    def _marker_table(
+        self, matrix: DataMatrix, labels: np.ndarray, names: list[str] | None, alpha: float
+    ) -> pd.DataFrame:
+        import pandas as pd
+
+        usual = np.setdiff1d(np.arange(matrix.shape[0]), self._outliers)
+        position = np.full(matrix.shape[0], -1)
+        position[usual] = np.arange(usual.size)
+        contrasts, described = [], []
+        for contrast in contrasts_of_clusters(self._tree, labels):
+            inside, outside = (position[g] for g in (contrast.inside, contrast.outside))
+            inside, outside = inside[inside >= 0], outside[outside >= 0]
+            if inside.size and outside.size:  # a group of outlying samples cannot be compared
+                groups = {"inside": contrast.inside, "outside": contrast.outside}
+                listed = {g: ", ".join(map(str, np.unique(labels[s]))) for g, s in groups.items()}
+                sizes = {"n_inside": inside.size, "n_outside": outside.size}
+                described.append({"contrast": contrast.kind, "node": contrast.node} | listed | sizes)
+                contrasts.append(type(contrast)(contrast.kind, contrast.node, inside, outside))
+        if usual.size < matrix.shape[0]:
+            matrix = ArrayMatrix(matrix.values[usual])
+        features = np.arange(matrix.shape[1]) if names is None else np.array(names, dtype=object)
+        blocks = []
+        with parallel.threads(1):
+            statistics = marker_statistics(
+                matrix,
+                np.flatnonzero(self._tree_features()),
+                contrasts,
+                linkage=self.linkage,
+                metric=self.metric,
+                weights=self._tree_weights(),
+            ) if contrasts else []
+        for description, result in zip(described, statistics, strict=True):
+            sign = np.sign(np.nan_to_num(result.mean_inside - result.mean_outside)).astype(int)
+            table = pd.DataFrame(
+                description
+                | {"feature": features, "selected": self._support}
+                | {"mean_inside": result.mean_inside, "mean_outside": result.mean_outside}
+                | {"effect_size": result.effect_size, "p_value": result.p_values}
+                | {"q_value": result.q_values}
+                | {"direction": np.array(["none", "up", "down"], dtype=object)[sign]}
+            )
+            # Features that do not vary within the groups have no effect size and come last.
+            order = np.argsort(-np.abs(np.nan_to_num(result.effect_size)), kind="stable")
+            blocks.append(table.iloc[order[result.q_values[order] <= alpha]])
+        if blocks:
+            return pd.concat(blocks, ignore_index=True)
+        columns = (
+            *("contrast", "node", "inside", "outside", "n_inside", "n_outside", "feature"),
+            *("selected", "mean_inside", "mean_outside", "effect_size", "p_value", "q_value"),
         )
+        return pd.DataFrame(columns=[*columns, "direction"])
 
-    def _store_centres(self, centres: ClusterCentres | None) -> None:
-        """Store the centres for `predict`, or delete those of an earlier fit if there are none."""
-        if centres is None:
-            delete_attributes(self, "_centres")
-        else:
-            self._centres = centres
-
-    def data_of_fit(self, X: Any) -> DataMatrix:
-        """Return X as a `DataMatrix`, after checking that X can be the data of the fit.
+    def sample_distances(self, X: Any) -> np.ndarray:
+        """Return the pairwise distances of the samples, from which the tree is built.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            The data that were passed to `fit`. The features of a DataFrame are matched by name, as
-            in `markers`.
+            The data that were passed to `fit`.
 
         Returns
         -------
-        data : DataMatrix
-            The validated data. Subclasses may transform the data as in the fit: :class:`MrSHC`
-            winsorises the data if `robust=True`.
+        distances : ndarray of shape (n_samples, n_samples)
+            Expected distances if values are missing.
+        """
+        columns = self.data_of_fit(X).columns(np.flatnonzero(self._support))
+        with parallel.threads(1):
+            return complete(columns, self._outliers).distances(self.metric)
 
-        Raises
-        ------
-        ValueError
-            If X is invalid, or if the number of samples or features, or their names, differ from
-            those of the fit.
+    def cluster_centres(self, X: Any, *, k: int | None = None) -> ClusterCentres:
+        """Return the centres of the clusters, or of the cut into k clusters, for `predict`.
+
+        X are the data that were passed to `fit`; they are needed only if k is given.
         """
         check_is_fitted(self)
-        data = check_samples(self, in_order_of_fit(self, X), reset=False)
-        # Only the shape and the names are compared, since the values of the fit are not stored.
-        if data.shape[0] != self.n_leaves_:
+        if k is None and self._centres is not None:
+            return self._centres
+        return self._compute_centres(self.data_of_fit(X), self.labels_ if k is None else self.cut(k))
+
+    def data_of_fit(self, X: Any) -> DataMatrix:
+        """Return X as the data on which the tree was built; raise ValueError if it cannot be."""
+        check_is_fitted(self)
+        matrix = check_data_of_fit(self, X)
+        return self._winsorised(matrix)[0] if getattr(self, "robust", False) else matrix
+
+    # ---------------------------------------------------------- What the fits of estimators share
+
+    @property
+    def _outliers(self) -> np.ndarray:
+        return getattr(self, "outlier_samples_", np.empty(0, np.intp))
+
+    def _winsorised(self, matrix: DataMatrix) -> tuple[DataMatrix, np.ndarray]:
+        """Return winsorised data and the outlying samples, or the data as they are."""
+        if not check_option("robust", self.robust, (False, True)):
+            return matrix, np.empty(0, np.intp)
+        if not matrix.in_memory:
             raise ValueError(
-                f"X must be the data of the fit, with {self.n_leaves_} samples, got "
-                f"{data.shape[0]}. Pass the data that were passed to fit."
+                "robust=True needs X in memory, as an array, but X is stored in another form, such "
+                "as a file or a sparse matrix. Load it, or leave robust off."
             )
-        return data
+        with parallel.threads(1):
+            values, outlying = detect_outliers(matrix.values, self.metric)
+        return ArrayMatrix(values), outlying
 
-    def _labels_of_cut(self, k: int | None) -> Labels:
-        """Return the labels of the cut into k clusters, or `labels_` if k is None.
+    @staticmethod
+    def _usual(
+        matrix: DataMatrix, summary: Summary, outlying: np.ndarray, robust: bool
+    ) -> tuple[DataMatrix, Summary]:
+        """Return the data and the statistics of the samples that are not outlying."""
+        if not robust:
+            return matrix, summary
+        if outlying.size:
+            matrix = ArrayMatrix(np.delete(matrix.values, outlying, axis=0))
+        return matrix, summarise(matrix)
 
-        Raise ParameterError if k is invalid, or if k is None and `labels_` does not exist.
+    def _attach_outliers(
+        self, pruned: PrunedTree, matrix: DataMatrix, features: np.ndarray, n_clusters: int
+    ) -> PrunedTree:
+        """Return the tree with the outlying samples."""
+        if not self._outliers.size:
+            return pruned
+        distances = complete(matrix.columns(features), self._outliers).distances(self.metric)
+        return attach_outliers(
+            pruned, distances, self._outliers, n_clusters=n_clusters, linkage=self.linkage
+        )
+
+    def _store_outliers(self, outlying: np.ndarray) -> None:
+        if self.robust:
+            self.outlier_samples_ = outlying
+        elif hasattr(self, "outlier_samples_"):
+            del self.outlier_samples_
+
+    def _store_tree(self, tree: Tree, features: np.ndarray, p: int) -> None:
+        self._tree = tree
+        self._support = np.zeros(p, dtype=bool)
+        self._support[features] = True
+        self.linkage_matrix_ = tree.linkage_matrix
+        self.children_ = tree.linkage_matrix[:, :2].astype(np.intp)
+        self.distances_ = tree.linkage_matrix[:, 2].copy()
+        self.n_leaves_ = tree.n_samples
+        self.n_features_selected_ = int(self._support.sum())
+
+    def _store_labels(
+        self, matrix: DataMatrix, labels: np.ndarray | None, raw: DataMatrix | None = None
+    ) -> None:
+        """Store clusters and their centres; None if the tree is not cut.
+
+        `raw` are the data of a robust fit before they were winsorised.
         """
-        if k is not None:
-            return self.cut(k)
-        if not hasattr(self, "labels_"):
-            raise ParameterError(
-                "markers needs clusters, but {n_clusters} was None in the fit. Give {k}.",
-                n_clusters=Parameter("n_clusters"),
-                k=Parameter("k"),
-            )
-        labels: Labels = self.labels_
-        return labels
+        self._centres = None
+        if labels is None:
+            if hasattr(self, "labels_"):
+                del self.labels_
+            return
+        self.labels_ = self._tree.number_by_leaves(labels)
+        self._centres = self._compute_centres(matrix, self.labels_, raw)
 
-    def _tree_features(self) -> Mask:
-        """Return a mask of the features on which the tree is built.
+    def _compute_centres(
+        self, matrix: DataMatrix, labels: np.ndarray, raw: DataMatrix | None = None
+    ) -> ClusterCentres:
+        features = np.flatnonzero(self._tree_features())
+        limits = self._centres.limits if self._centres is not None else None
+        if raw is not None and self.robust:
+            limits = winsorisation_limits(raw.columns(features), self._outliers)
+        return cluster_centres(
+            matrix,
+            labels,
+            features=features,
+            metric=self.metric,
+            weights=self._tree_weights(),
+            excluded=self._outliers,
+            limits=limits,
+        )
 
-        Subclasses whose trees are also built on features that are not selected override this
-        method.
-        """
+    def _tree_features(self) -> np.ndarray:
+        """Return a mask of the features on which the tree is built."""
         return self._support
 
-    def _tree_feature_weights(self) -> Float | None:
-        """Return the weights of the features of `_tree_features`, or None if all are equal.
-
-        Distances with the metric of the estimator are multiplied by these weights.
-        """
-        return self._distance_weights()
-
-    def _distance_weights(self) -> Float | None:
-        """Return the weights of the selected features in the distances, or None if all are equal.
-
-        Subclasses that weight the features override this method.
-        """
+    def _tree_weights(self) -> np.ndarray | None:
+        """Return the weights of these features in the distances; None if all are equal."""
         return None
+
+    def _compared_weights(self) -> np.ndarray | None:
+        """Return the weights of squared differences of the selected features; None if equal."""
+        return self._tree_weights()
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
-        tags.input_tags.sparse = True
         return tags
 
 
-class TreeCutter(TreeClusterer):
-    """Base class of estimators that build a tree and cut it if `n_clusters` is not None."""
-
-    n_clusters: int | None
-
-    def _check_n_clusters(self, n_samples: int) -> int | None:
-        """Return the parameter `n_clusters` if it is valid; None means that the tree is not cut.
-
-        Raise ParameterError if `n_clusters` is neither None nor an integer from 1 to `n_samples`.
-        """
-        # None cannot be given on the command line, so messages there omit this advice.
-        advice = Sentence("{none}", none=PythonOnly("Give None to make the tree only."))
-        limits: Any = {"low": 1, "high": n_samples, "advice": advice}
-        return check_integer_or_keyword("n_clusters", self.n_clusters, None, **limits)
-
-    def _store_cut(self, n_clusters: int | None) -> None:
-        """Set `labels_` to the labels of the cut into `n_clusters` clusters.
-
-        If `n_clusters` is None, delete `labels_`, which may exist from an earlier fit.
-        """
-        if n_clusters is not None:
-            self.labels_ = self.cut(n_clusters)
-        else:
-            delete_attributes(self, "labels_")
-
-    def fit_predict(self, X: Any, y: Any = None) -> Labels:
-        """Fit the estimator and return the cluster of each sample.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Data, as in `fit`.
-        y : Ignored
-            Not used, present for API consistency by convention.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-            The attribute `labels_`: the cluster of each sample.
-
-        Raises
-        ------
-        ValueError
-            If X is invalid; see `fit`.
-        ParameterError
-            If `n_clusters` is None, or if a parameter is invalid.
-        """
-        # `n_clusters` is checked before the fit, since the fit may take a long time.
-        if self.n_clusters is None:
-            raise ParameterError(
-                "fit_predict needs {n_clusters}, got None. {advice}",
-                n_clusters=Parameter("n_clusters"),
-                advice="Set it, or call fit and then cut(k).",
-            )
-        return self.fit(X, y).labels_
-
-
-def centres_of_cut(
-    data: DataMatrix,
-    tree: Tree,
-    n_clusters: int | None,
-    *,
-    features: Index,
-    metric: Metric,
-    weights: Float | None = None,
-) -> ClusterCentres | None:
-    """Return the centres of the clusters into which a tree is cut, for the method `predict`.
-
-    Parameters
-    ----------
-    data : DataMatrix
-        The data of the fit, from which the columns of `features` are read.
-    tree : Tree
-        The tree.
-    n_clusters : int or None
-        Number of clusters. If None, the tree is not cut, and None is returned.
-    features : ndarray of shape (q,)
-        Indices of the features on which the tree is built.
-    metric : str
-        Metric of the tree.
-    weights : ndarray of shape (q,) or None, default=None
-        Weights of the features in the distances; None if all weights are equal.
-    """
-    if n_clusters is None:
-        return None
-    labels = tree.number_by_leaves(tree.cut(n_clusters))
-    return cluster_centres(data, labels, features=features, metric=metric, weights=weights)
-
-
-def store_n_passes(estimator: Any, n_passes: int | None) -> None:
-    """Set the attribute `n_passes_`, the number of passes over the data.
-
-    If `n_passes` is None, delete the attribute instead, which may exist from an earlier fit.
-    `n_passes` is None for data in memory, whose passes are not counted.
-    """
-    if n_passes is None:
-        delete_attributes(estimator, "n_passes_")
-    else:
-        estimator.n_passes_ = n_passes
-
-
-def check_linkage_and_metric(
-    linkage: Any, metric: Any, *, metrics: Sequence[Metric] = METRICS
-) -> tuple[Linkage, Metric]:
-    """Return `linkage` and `metric` if both are valid and compatible with each other.
-
-    Raise ParameterError if either of them is unknown, or if the linkage is not defined for the
-    metric. `metrics` contains the metrics of the estimator.
-    """
+def check_linkage_and_metric(linkage: Any, metric: Any, metrics: Any = METRICS) -> tuple[str, str]:
+    """Return linkage and metric if they are compatible."""
     check_option("metric", metric, metrics)
     check_option("linkage", linkage, LINKAGES)
-    if linkage in EUCLIDEAN_LINKAGES and metric not in SQUARED_EUCLIDEAN_METRICS:
-        # The message must not offer a metric that the estimator does not have.
-        other, choice = "", "that metric"
-        if "correlation" in metrics:
-            other = Sentence(" and {metric}", metric=Setting("metric", "correlation"))
-            choice = "one of these metrics"
-        raise ParameterError(
-            "{linkage} is defined for {metric}{other} only, got {value!r}. {advice}",
-            linkage=Setting("linkage", linkage),
-            metric=Setting("metric", "sqeuclidean"),
-            other=other,
-            value=metric,
-            advice=f"Choose another linkage or {choice}.",
+    if linkage in EUCLIDEAN_LINKAGES and metric not in SQUARED_METRICS:
+        allowed = " and ".join(f"metric={m!r}" for m in SQUARED_METRICS if m in metrics)
+        raise ValueError(
+            f"linkage={linkage!r} is defined for {allowed} only, got {metric!r}. Choose another "
+            "linkage or another metric."
         )
     return linkage, metric
 
 
-def check_feature_count(
-    name: str, value: Any, *, n_features: int | None, metric: Metric, advice: str
-) -> int:
-    """Return a number of features after checking that distances can be computed from it.
-
-    Raise ParameterError if the value is not an integer from 1 to `n_features` (None for no limit),
-    or if it is less than 3 and the metric is "correlation". `advice` is the sentence for a value
-    that is invalid whatever the metric.
-    """
-    count = check_integer(name, value, low=1, high=n_features, advice=advice)
+def check_feature_count(name: str, value: Any, p: int | None, metric: str, advice: str = "") -> int:
+    """Return a number of features from which distances can be computed."""
+    count = check_integer(name, value, low=1, high=p, advice=advice)
     if count < min_features(metric):
-        raise ParameterError(
-            "{number} must {allowed} for {metric}, got {value!r}: with fewer, every correlation is "
-            "1 or -1, or does not exist. Raise it, or choose another metric.",
-            number=Parameter(name),
-            allowed=f"be at least {min_features(metric)}",
-            metric=Setting("metric", metric),
-            value=count,
+        raise ValueError(
+            f"{name} must be at least {min_features(metric)} for metric={metric!r}, got {count}: "
+            "with fewer, every correlation is 1 or -1, or does not exist. Raise it, or choose "
+            "another metric."
         )
     return count
 
 
-def candidate_feature_counts(
-    wanted: Any,
-    *,
-    n_features: int,
-    n_constant: int,
-    metric: Metric,
-    default: Callable[[int], tuple[int, ...] | None] = lambda _: None,
-) -> tuple[int, ...]:
-    """Return the candidate numbers of features for a value of `n_features_to_select`.
-
-    Parameters
-    ----------
-    wanted : int, sequence of int or "auto"
-        Value of the parameter `n_features_to_select`.
-    n_features : int
-        Number of features of X.
-    n_constant : int
-        Number of constant features of X.
-    metric : str
-        Distance between samples. With "correlation", there are at least 3 features.
-    default : callable
-        Function that returns the candidates for "auto", given the number of features that are not
-        constant, or None for the candidates of the paper. By default, it returns None.
-
-    Returns
-    -------
-    targets : tuple of int
-        Candidate numbers of features, in strictly increasing order.
-
-    Raises
-    ------
-    ValueError
-        If all features are constant.
-    ParameterError
-        If `wanted` is invalid, or if fewer than 3 features vary and the metric is "correlation".
-    """
-    # Constant features are never selected, so "auto" depends only on the number of other features.
-    n_varying = n_features - n_constant
+def count_varying(summary: Summary, metric: str) -> int:
+    """Return the number of features that vary; raise ValueError if they are too few."""
+    n_varying = int((~summary.constant).sum())
     if n_varying == 0:
-        raise all_constant_error(n_features)
-    smallest = min_features(metric)
-    if n_varying < smallest:
-        raise ParameterError(
-            "X must have at least {smallest} features that vary for {metric}, got {n_varying}. "
-            "Choose another metric, or keep more features.",
-            smallest=smallest,
-            metric=Setting("metric", metric),
-            n_varying=n_varying,
-            value=metric,
+        raise ValueError(
+            f"X must have a feature that varies, but all {summary.constant.size} of its features "
+            "are constant. Check that samples are in rows and features in columns."
         )
+    if n_varying < min_features(metric):
+        raise ValueError(
+            f"X must have at least {min_features(metric)} features that vary for "
+            f"metric={metric!r}, got {n_varying}. Choose another metric, or keep more features."
+        )
+    return n_varying
+
+
+def candidate_counts(wanted: Any, summary: Summary, metric: str) -> tuple[int, ...]:
+    """Return the candidates for the number of features."""
+    p, n_varying = summary.constant.size, count_varying(summary, metric)
+    smallest, advice = min_features(metric), "Lower it, or relax the filter on the features."
     if isinstance(wanted, str) and wanted == "auto":
-        # With few features, all candidates may be too small. The smallest possible number is then
-        # the only candidate.
-        counts = default(n_varying) or _default_feature_counts(n_varying)
+        if n_varying >= _FEW_FEATURES:
+            counts = [q for q in _PAPER_CANDIDATES if q < n_varying]
+        else:  # at most half of the features: nearly all would be no selection
+            half = max(2, (n_varying + 1) // 2)
+            counts = [q for q in _SMALL_CANDIDATES if q <= min(half, n_varying)] or [n_varying]
         return tuple(q for q in counts if q >= smallest) or (smallest,)
-    name, advice = "n_features_to_select", "Lower it, or relax the filter on the features."
-    candidates = [wanted]
+    name = "n_features_to_select"
+    given = [wanted]
     if not isinstance(wanted, Number):
-        limits: Any = {"low": 1, "high": n_features, "advice": advice}
-        candidates = [*check_increasing_integers(name, wanted, **limits)]
-    return tuple(
-        check_feature_count(name, count, n_features=n_features, metric=metric, advice=advice)
-        for count in candidates
-    )
+        given = check_increasing(name, wanted, low=1, high=p, advice=advice)
+    return tuple(check_feature_count(name, q, p, metric, advice) for q in given)
 
 
-def all_constant_error(n_features: int) -> ValueError:
-    """Return, without raising it, the error for data in which all features are constant."""
-    return ValueError(
-        f"X must have a feature that varies, but all {n_features} of its features are constant. "
-        "Check that samples are in rows and features in columns."
-    )
+def check_cut(n_clusters: Any, n: int) -> int | None:
+    """Return the number of clusters of a cut, or None for a tree without clusters."""
+    advice = "Give None to make the tree only."
+    return check_integer_or("n_clusters", n_clusters, None, low=1, high=n, advice=advice)
 
 
-def no_common_feature_error(i: int, j: int) -> ValueError:
-    """Return, without raising it, the error for two samples without a common observed feature."""
-    return ValueError(
-        f"Every two samples must share an observed feature, but samples {i} and {j} have "
-        "none in common. Drop one of them, or impute the missing values."
-    )
-
-
-def _default_feature_counts(p: int) -> tuple[int, ...]:
-    """Return the candidates for `n_features_to_select="auto"`, given p non-constant features."""
-    if p >= _FEW_FEATURES:
-        return tuple(q for q in _PAPER_CANDIDATES if q < p)
-    # The candidates do not exceed half the number of features, rounded up, or 2 if this is larger:
-    # choosing nearly all features would not be a selection. The last expression applies to p = 1.
-    half = max(2, (p + 1) // 2)
-    return tuple(q for q in _SMALL_CANDIDATES if q <= min(half, p)) or (p,)
-
-
-def derive_seed(random_state: Any) -> int:
-    """Return the seed for all random numbers of a fit, derived from the parameter `random_state`.
-
-    Raise ParameterError if `random_state` is invalid.
-    """
-    # If `random_state` is a RandomState instance, drawing the seed changes the state of the
-    # instance. A second fit with the same instance therefore uses a different seed, as is usual in
-    # scikit-learn.
-    return int(check_seed(random_state).randint(np.iinfo(np.int32).max))
+def warn_unsupported(finding: str, advice: str) -> None:
+    """Warn at the line of the user that called the fit."""
+    frame, level = sys._getframe(), 1
+    packages = ("mrshc", "sklearn", "joblib")
+    while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] in packages:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(UnsupportedClustersWarning(finding, advice), stacklevel=level)

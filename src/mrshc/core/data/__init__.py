@@ -1,1 +1,1 @@
-"""Access to the data: `DataMatrix`, its implementations for each type of storage, and centring."""
+"""The data matrix, wherever it is stored."""

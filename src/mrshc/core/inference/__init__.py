@@ -1,1 +1,0 @@
-"""Statistical tests of features: association, markers, and refinement of feature sets."""

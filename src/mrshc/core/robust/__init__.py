@@ -1,1 +1,0 @@
-"""Treatment of missing values and outliers."""

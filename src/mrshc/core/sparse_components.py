@@ -1,0 +1,310 @@
+"""Sparse principal components, and the L1 bound that selects q features (Algorithm 1).
+
+A component maximises u'Xv subject to |u|_2 <= 1, |v|_2 <= 1 and |v|_1 <= bound (Witten, Tibshirani
+and Hastie 2009). Component k starts from the k-th singular vector of the centred data; the earlier
+components are subtracted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from mrshc.core.data.matrix import DataMatrix
+from mrshc.core.kernels import alternate, soft_threshold
+from mrshc.core.statistics import Centring
+
+# The bisection ends when its interval is no wider. Loadings have converged to 1e-7, so the features
+# of closer bounds differ by rounding errors only.
+_SMALLEST_INTERVAL = 1e-7
+# A loading of the first singular vector is zero if it is no larger than this share of the largest.
+_ZERO_LOADING = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class Starts:
+    """The vectors v from which r components start."""
+
+    vectors: np.ndarray  # (r, p)
+    images: np.ndarray  # (r, n), their products with the centred data
+    at_gaps: np.ndarray  # (r, n), for each sample the sum of v over its missing values
+
+    @property
+    def noise(self) -> float:
+        """Norm of a product that is a rounding error: the usual tolerance of a numerical rank."""
+        longest = np.linalg.norm(self.images, axis=1).max()
+        size = max(self.vectors.shape[1], self.images.shape[1])
+        return float(longest * size * np.finfo(np.float64).eps)
+
+    def within_rank(self) -> Starts:
+        """Return the starts; those beyond the rank of the data are replaced by the last within."""
+        n_within = int((np.linalg.norm(self.images, axis=1) > self.noise).sum())
+        order = np.minimum(np.arange(len(self.images)), max(n_within - 1, 0))
+        return Starts(self.vectors[order], self.images[order], self.at_gaps[order])
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureSet:
+    """The features that r components select under an L1 bound."""
+
+    features: np.ndarray
+    l1_bound: float
+    rank: int
+    reached: bool  # whether the number of features is the one wanted
+
+
+@dataclass(eq=False)
+class Components:
+    """Sparse components under one L1 bound, at the w columns on which they are computed."""
+
+    scores: np.ndarray  # (r, n), the vectors u
+    loadings: np.ndarray  # (r, w), the vectors v
+    scales: np.ndarray  # (r,), u'Rv
+    n_iter: np.ndarray  # (r,)
+    converged: np.ndarray  # (r,)
+    iterates: np.ndarray  # (r, max_iter, n), u of each iteration; empty if not kept
+    thresholds: np.ndarray  # (r, max_iter), the soft threshold of each iteration
+    n_known: int = 0
+    n_checked: int = 0  # how many are known to need no other columns
+    lock: Lock = field(default_factory=Lock)
+
+
+class ComponentPath:
+    """The sparse components of the data for any L1 bound, each computed once.
+
+    Parameters
+    ----------
+    columns : ndarray of shape (n, w)
+        Centred columns, with NaN for missing values.
+    index : ndarray of shape (w,)
+        The features that these columns are, in increasing order.
+    starts : Starts
+        Where the components start, for all p features.
+    centring : Centring
+        How the columns were centred.
+    max_iter, tol
+        When the alternation ends.
+    is_orthogonal : bool
+        Whether scores are kept orthogonal instead of subtracting earlier components.
+    """
+
+    def __init__(
+        self,
+        columns: np.ndarray,
+        index: np.ndarray,
+        starts: Starts,
+        centring: Centring,
+        *,
+        max_iter: int = 20,
+        tol: float = 1e-7,
+        is_orthogonal: bool = False,
+    ) -> None:
+        self.starts, self.is_partial = starts, index.size < starts.vectors.shape[1]
+        self._max_iter = max_iter
+        self._limits = (max_iter, float(tol), starts.noise)
+        self._is_orthogonal = is_orthogonal
+        self.bounds: dict[float, Components] = {}
+        self._lock = Lock()
+        loadings = np.abs(starts.vectors[0])
+        self._n_unbounded = int((loadings > _ZERO_LOADING * loadings.max()).sum())
+        self.index, self._centring = index, centring
+        self._store_columns(columns.T)
+
+    def _store_columns(self, F: np.ndarray) -> None:
+        """Store centred columns, one in each row, with NaN for missing values."""
+        F = np.ascontiguousarray(F)
+        features, samples = np.nonzero(np.isnan(F))
+        if features.size:
+            F[features, samples] = self._centring.fill
+        gap_starts = np.searchsorted(features, np.arange(len(F) + 1))
+        self._columns, self._gap_features = (F, gap_starts, samples), features
+        self._norms = np.linalg.norm(F, axis=1)
+        self._vectors = self.starts.vectors[:, self.index]
+
+    def add_features(self, features: np.ndarray, matrix: DataMatrix) -> None:
+        """Compute on further features, too; what is known stays valid where it was checked."""
+        new = np.setdiff1d(features, self.index)
+        if not new.size:
+            return
+        F, _, samples = self._columns
+        F[self._gap_features, samples] = np.nan
+        index = np.concatenate([self.index, new])
+        order = np.argsort(index)
+        added = self._centring.columns(matrix, new).T
+        old, self.index = self.index, index[order]
+        self._store_columns(np.concatenate([F, added])[order])
+        positions = np.searchsorted(self.index, old)
+        for found in self.bounds.values():
+            loadings = np.zeros(self._vectors.shape)
+            loadings[:, positions] = found.loadings
+            found.loadings = loadings
+
+    def solve(self, l1_bound: float, rank: int, *, stop_at: float = np.inf) -> Components:
+        """Return the components under an L1 bound, of which the first `rank` are known.
+
+        There may be fewer if these already have `stop_at` features.
+        """
+        with self._lock:
+            found = self.bounds.setdefault(l1_bound, None) or self._empty()
+            self.bounds[l1_bound] = found
+        with found.lock:  # searches that need the same bound wait for each other
+            selected = found.loadings[: found.n_known].any(axis=0)
+            while found.n_known < rank and np.count_nonzero(selected) < stop_at:
+                k = found.n_known
+                self._solve_next(found, k, float(l1_bound))
+                selected |= found.loadings[k] != 0.0
+                found.n_known += 1
+        return found
+
+    def _solve_next(self, found: Components, k: int, l1_bound: float) -> None:
+        """Compute component k, given those before it."""
+        m = 0 if self._is_orthogonal else k  # number of components that are subtracted
+        scores, loadings, scales = found.scores[:m], found.loadings[:m], found.scales[:m]
+        earlier = (scores, loadings, scales, found.scores[: k - m])
+        F, gap_starts, gap_samples = self._columns
+        v, image, norms = found.loadings[k], self.starts.images[k].copy(), self._norms
+        v[:] = self._vectors[k]
+        fills = np.zeros(gap_samples.size)
+        if m:
+            image -= scales * (loadings @ v) @ scores
+            norms = norms + np.abs(scales) @ np.abs(loadings)
+        if m and gap_samples.size:
+            # Missing cells of the residual have the mean of its observed cells.
+            at_gaps, change = self._components_at_gaps(found, m)
+            fills = at_gaps - change
+            np.add.at(image, gap_samples, at_gaps * v[self._gap_features])
+            norms = norms + np.sqrt(np.bincount(self._gap_features, fills**2, norms.size))
+        if m and self._centring.fill is not None:
+            image -= self.fill_change(found, m) * self.starts.at_gaps[k]
+        found.scores[k], found.scales[k], found.n_iter[k], found.converged[k] = alternate(
+            (F, gap_starts, gap_samples, fills),
+            norms,
+            earlier,
+            (v, image),
+            l1_bound,
+            self._limits,
+            found.iterates[k],
+            found.thresholds[k],
+        )
+        if v[np.abs(v).argmax()] < 0.0:
+            found.loadings[k] *= -1.0
+            found.scores[k] *= -1.0
+
+    def _components_at_gaps(self, found: Components, m: int) -> tuple[np.ndarray, float]:
+        """Return the sum of m components at the missing cells, and its mean at the others."""
+        at_gaps = np.zeros(self._gap_features.size)
+        total = 0.0
+        for u, v, scale in zip(found.scores[:m], found.loadings[:m], found.scales, strict=False):
+            at_gaps += scale * u[self._columns[2]] * v[self._gap_features]
+            total += scale * u.sum() * v.sum()
+        return at_gaps, float(total - at_gaps.sum()) / self._centring.n_observed
+
+    def fill_change(self, found: Components, k: int) -> float:
+        """Return by how much the mean of the observed cells falls when k components go."""
+        return 0.0 if self._centring.fill is None else self._components_at_gaps(found, k)[1]
+
+    def _empty(self) -> Components:
+        (r, w), n = self._vectors.shape, self._columns[0].shape[1]
+        n_kept = self._max_iter if self.is_partial else 0
+        return Components(
+            scores=np.zeros((r, n)),
+            loadings=np.zeros((r, w)),
+            scales=np.zeros(r),
+            n_iter=np.zeros(r, dtype=np.int64),
+            converged=np.zeros(r, dtype=bool),
+            iterates=np.zeros((r, n_kept, n)),
+            thresholds=np.full((r, n_kept), -1.0),
+        )
+
+    def features(self, l1_bound: float, rank: int, stop_at: float = np.inf) -> np.ndarray | None:
+        """Return the features of the first `rank` components; None if they are `stop_at` or more.
+
+        The first component has at least bound^2 features where the bound is active.
+        """
+        if min(l1_bound**2, self._n_unbounded) > stop_at:
+            return None
+        found = self.solve(l1_bound, rank, stop_at=stop_at)
+        selected = np.flatnonzero(found.loadings[: min(rank, found.n_known)].any(axis=0))
+        return None if selected.size >= stop_at else self.index[selected]
+
+    def search(self, q: int, rank: int, *, tolerance: int, smallest: int) -> FeatureSet:
+        """Return the set whose size is closest to q; see `bisect_l1_bound`."""
+        bound, features = bisect_l1_bound(
+            lambda bound, stop_at: self.features(bound, rank, stop_at),
+            q,
+            largest=float(np.sqrt(self.starts.vectors.shape[1])),
+            tolerance=tolerance,
+            smallest=smallest,
+        )
+        return FeatureSet(features, bound, rank, abs(features.size - q) <= tolerance)
+
+    def loadings(self, l1_bound: float, rank: int) -> np.ndarray:
+        """Return the loadings of `rank` components for all p features."""
+        loadings = np.zeros((rank, self.starts.vectors.shape[1]))
+        loadings[:, self.index] = self.solve(l1_bound, rank).loadings[:rank]
+        return loadings
+
+
+def bisect_l1_bound(
+    select: Callable[[float, float], Any],
+    q: int,
+    *,
+    largest: float,
+    tolerance: int = 0,
+    smallest: int = 1,
+) -> tuple[float, Any]:
+    """Return an L1 bound that selects q features, found by bisection, and the features.
+
+    Algorithm 1. If q is not reached, the closest of the sets that were seen is returned, the
+    smaller of two. Sets grow with the bound in general, but not always.
+
+    Parameters
+    ----------
+    select : callable
+        select(bound, stop_at) returns the features, or None if they are `stop_at` or more.
+    q : int
+        Number of features.
+    largest : float
+        Largest bound, the square root of the number of features.
+    tolerance : int
+        Accepted difference from q.
+    smallest : int
+        Smallest number of features that is returned.
+    """
+    low, high = 1.0, largest
+    best, closest = low, select(low, np.inf)
+    if closest.size >= q:
+        return best, closest
+    # A set of 2 q - closest.size features or more is not closer to q.
+    selected = select(high, 2 * q - closest.size)
+    if selected is not None and selected.size <= q:
+        return high, selected
+    while True:
+        if selected is not None and (abs(selected.size - q), selected.size) < (
+            abs(closest.size - q),
+            closest.size,
+        ):
+            best, closest = high if selected.size > q else low, selected
+        is_large_enough = closest.size >= smallest
+        if is_large_enough and abs(closest.size - q) <= tolerance:
+            return best, closest
+        if high - low <= _SMALLEST_INTERVAL:
+            return (best, closest) if is_large_enough else (high, select(high, np.inf))
+        middle = (low + high) / 2
+        selected = select(middle, q + abs(closest.size - q))
+        if selected is None or selected.size > q:
+            high = middle
+        else:
+            low = middle
+
+
+def sparse_direction(slopes: np.ndarray, l1_bound: float) -> np.ndarray:
+    """Return the unit vector v with |v|_1 <= bound that maximises slopes'v; zero for no slopes."""
+    slopes = np.ascontiguousarray(slopes)
+    weights = np.zeros(slopes.size)
+    soft_threshold(slopes, slopes.size, float(l1_bound), weights, np.empty(slopes.size))
+    return weights

@@ -1,1 +1,0 @@
-"""Sparse K-means clustering of Witten and Tibshirani (2010)."""

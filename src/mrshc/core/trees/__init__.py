@@ -1,1 +1,0 @@
-"""Hierarchical clustering trees: linkage, cuts, gap statistic, pruning and silhouette widths."""

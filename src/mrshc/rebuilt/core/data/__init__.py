@@ -1,1 +1,0 @@
-"""Rebuilt package."""
