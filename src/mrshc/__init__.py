@@ -3,10 +3,10 @@
 The package implements multi-rank sparse hierarchical clustering (MrSHC; Zhang and Zamar 2014,
 https://arxiv.org/abs/1409.0745) and the methods that the paper compares with MrSHC.
 
-Estimators: :class:`MrSHC`, :class:`SHC`, :class:`COSA`, :class:`HighVarianceHC`,
-:class:`SparseKMeans`. Functions: :func:`compare`, :func:`sparse_components`,
-:func:`refine_features`, :func:`stability`,
-:func:`branch_significance`, :func:`gene_set_enrichment`. Modules:
+Estimators: :class:`AssociationHC`, :class:`MrSHC`, :class:`SHC`, :class:`COSA`,
+:class:`HighVarianceHC`, :class:`SparseKMeans`. Functions: :func:`compare`,
+:func:`sparse_components`, :func:`stability`, :func:`branch_significance`,
+:func:`gene_set_enrichment`. Modules:
 :mod:`mrshc.datasets`, :mod:`mrshc.exports`, :mod:`mrshc.io`, :mod:`mrshc.metrics`,
 :mod:`mrshc.plotting`, :mod:`mrshc.preprocessing`; for AnnData objects, :mod:`mrshc.tl` and
 :mod:`mrshc.pl`.
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from mrshc.estimators import (
         COSA,
         SHC,
+        AssociationHC,
         HighVarianceHC,
         MrSHC,
         SparseKMeans,
         UnsupportedClustersWarning,
         branch_significance,
-        refine_features,
         stability,
     )
     from mrshc.estimators.sparse_components import SparseComponents, sparse_components
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = [
     "COSA",
     "SHC",
+    "AssociationHC",
     "Comparison",
     "HighVarianceHC",
     "MethodFailedWarning",
@@ -49,7 +50,6 @@ __all__ = [
     "branch_significance",
     "compare",
     "gene_set_enrichment",
-    "refine_features",
     "sparse_components",
     "stability",
 ]
@@ -62,9 +62,9 @@ _NAMES_BY_MODULE = {
     "enrichment": ("gene_set_enrichment",),
     "estimators.sparse_components": ("SparseComponents", "sparse_components"),
     "estimators": (
-        *("COSA", "SHC", "HighVarianceHC", "MrSHC", "SparseKMeans"),
+        *("COSA", "SHC", "AssociationHC", "HighVarianceHC", "MrSHC", "SparseKMeans"),
         "UnsupportedClustersWarning",
-        *("branch_significance", "refine_features", "stability"),
+        *("branch_significance", "stability"),
     ),
 }
 # Public modules. After `import mrshc`, they are available as attributes, such as `mrshc.io`.

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from mrshc.errors import Parameter, ParameterError, format_error, invalid_parameter_error
-from mrshc.estimators.base import TreeClusterer
+from mrshc.errors import format_error
+from mrshc.estimators.base import HierarchicalClusterer
 from mrshc.methods import compared_methods
 from mrshc.metrics import (
     adjusted_rand_index,
@@ -29,8 +29,9 @@ from mrshc.metrics import (
     feature_recall,
     purity,
 )
-from mrshc.utils.sample_alignment import align_samples, column_names, row_names
-from mrshc.validation.parameters import check_integer, check_n_jobs
+from mrshc.shell.sample_alignment import align_samples, column_names, row_names
+from mrshc.shell.wording import Parameter, ParameterError, invalid_parameter_error
+from mrshc.validation import check_integer, check_n_jobs
 
 # An estimator, or a function that returns an estimator. The function is called with a dict of the
 # models that have been fitted so far, by name.
@@ -108,11 +109,10 @@ def compare(
         Pipelines are not accepted; transform X first instead.
 
         None stands for the following methods, and for any methods that were registered in addition:
-        :class:`~mrshc.MrSHC` with `selection="association"` and Ward's linkage, Ward's clustering
-        on the 500 features of highest variance ("HMV 500, Ward"), MrSHC, MrSHC with
-        `selection="evidence"`, :class:`~mrshc.SHC`, hierarchical clustering on all features (HC),
-        and hierarchical clustering on the features of highest variance (HC-HMV). As in the paper
-        [1]_, HC-HMV uses as many features as MrSHC selects.
+        :class:`~mrshc.AssociationHC`, Ward's clustering on the 500 features of highest variance
+        ("HMV 500, Ward"), :class:`~mrshc.MrSHC`, :class:`~mrshc.SHC`, hierarchical clustering on
+        all features (HC), and hierarchical clustering on the features of highest variance (HC-HMV).
+        As in the paper [1]_, HC-HMV uses as many features as MrSHC selects.
     truth : array-like of shape (n_samples,) or None, default=None
         True class of each sample. The index of a Series is matched to the index of X, and must
         contain every sample. To match by position, pass the values of the Series.
@@ -244,7 +244,7 @@ def _fit_and_score(
 
 def _check_clusterer(model: Any) -> None:
     """Raise ValueError if a fitted model has neither a tree nor clusters."""
-    if not isinstance(model, TreeClusterer) and not hasattr(model, "labels_"):
+    if not isinstance(model, HierarchicalClusterer) and not hasattr(model, "labels_"):
         raise ValueError(
             f"Every method must have the attribute labels_ after fit, but {type(model).__name__} "
             "does not have it. Give a clusterer."
@@ -355,15 +355,12 @@ def default_methods(
     metric: str = "sqeuclidean",
     random_state: Any = None,
     n_jobs: int | None = None,
-    selection: str = "silhouette",
-    refine: bool = False,
     robust: bool = False,
 ) -> dict[str, EstimatorOrFactory]:
     """Return the methods of a comparison, with the given parameters.
 
-    Each estimator receives only those parameters that it has. For example, only SHC and MrSHC have
-    the parameter `refine`, and only MrSHC has the parameters `selection` and `robust`. The fixed
-    parameters of a variant, such as MrSHC with selection by evidence, override the given ones. A
+    Each estimator receives only those parameters that it has. For example, only AssociationHC and
+    MrSHC have the parameter `robust`. The fixed parameters of a variant override the given ones. A
     variant with the same parameters as another method is left out of the default comparison.
 
     Parameters
@@ -386,12 +383,8 @@ def default_methods(
         Seed of the methods that draw random numbers.
     n_jobs : int or None, default=None
         Number of parallel workers.
-    selection : str, default="silhouette"
-        Rule by which MrSHC selects the rank and the number of features.
-    refine : bool, default=False
-        Whether SHC and MrSHC refine the selected features.
     robust : bool, default=False
-        Whether MrSHC is made robust against outliers.
+        Whether AssociationHC and MrSHC are made robust against outliers.
 
     Returns
     -------
@@ -423,8 +416,6 @@ def default_methods(
         "metric": metric,
         "random_state": random_state,
         "n_jobs": n_jobs,
-        "selection": selection,
-        "refine": refine,
         "robust": robust,
     }
     # For hierarchical clustering on all features, `n_features_to_select` must be the number of all
@@ -525,7 +516,7 @@ def labels_to_score(model: Any, n_clusters: int) -> NDArray[np.intp]:
         The cut of the tree or, for a model without a tree, its own clusters, numbered 0, 1, ... In
         the latter case, each sample with a negative label (noise) is a cluster of its own.
     """
-    if isinstance(model, TreeClusterer):
+    if isinstance(model, HierarchicalClusterer):
         return model.cut(n_clusters)
     labels = np.asarray(model.labels_).copy()
     is_noise = labels < 0

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mrshc.errors import Parameter, ParameterError
 from mrshc.optional_packages import require_packages
-from mrshc.validation.parameters import check_integer
+from mrshc.shell.wording import Parameter, ParameterError
+from mrshc.validation import check_integer
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -342,10 +342,9 @@ def _list_rows(
     n_common, n_set = (np.array([len(s) for s in part]) for part in (common, sets.values()))
     # These imports take half a second, and the command line needs the constants of this module
     # before it reads the table.
-    from mrshc.core.inference.association import benjamini_hochberg
-    from mrshc.core.inference.over_representation import over_representation_p_values
+    from scipy.stats import false_discovery_control, hypergeom
 
-    p_values = over_representation_p_values(n_common, n_set, n_list=len(found), n_universe=n_tested)
+    p_values = hypergeom.sf(n_common - 1, n_tested, n_set, len(found))
     rows = pd.DataFrame(
         {
             "gene_set": list(sets),
@@ -356,7 +355,7 @@ def _list_rows(
             "n_tested": n_tested,
             "expected": n_set * len(found) / n_tested,
             "p_value": p_values,
-            "q_value": benjamini_hochberg(p_values),
+            "q_value": false_discovery_control(p_values),
             "genes": [GENE_SEPARATOR.join(sorted(members)) for members in common],
         }
     )

@@ -3,7 +3,7 @@
 The functions return text, which the caller writes to files in UTF-8. Tabs and line breaks in names
 are replaced by blanks. In tables (GCT and CDT files), an apostrophe is put in front of each name or
 annotation that a spreadsheet would interpret as a formula
-(`mrshc.utils.text_cleaning.guard_formula`). When :func:`mrshc.io.read_table` reads a GCT
+(`mrshc.shell.text_cleaning.guard_formula`). When :func:`mrshc.io.read_table` reads a GCT
 file, the apostrophes are removed.
 """
 
@@ -16,11 +16,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from mrshc.core.array_types import Float
-from mrshc.core.trees.tree import Tree, check_linkage
-from mrshc.utils.text_cleaning import guard_formula
+from mrshc.core.trees import Tree, check_linkage
+from mrshc.shell.text_cleaning import guard_formula
 
 __all__ = ["TreeViewFiles", "gct", "newick", "rnk", "treeview"]
 
@@ -419,7 +418,7 @@ def _format_description(text: Any) -> str:
 
 
 def _format_cdt(
-    values: Float,
+    values: NDArray[np.float64],
     samples: Tree | None,
     *,
     features: Tree | None,
@@ -453,7 +452,7 @@ def _format_cdt(
     return _join_lines(lines)
 
 
-def _format_merges(tree: Tree, similarities: Float, *, leaf_prefix: str) -> str:
+def _format_merges(tree: Tree, similarities: NDArray[np.float64], *, leaf_prefix: str) -> str:
     """Return text with one line for each merge of a tree: name, two children and similarity.
 
     `similarities` contains one number for each merge. `leaf_prefix` is the first part of the names
@@ -470,7 +469,7 @@ def _format_merges(tree: Tree, similarities: Float, *, leaf_prefix: str) -> str:
     )
 
 
-def _feature_similarities(features: Tree) -> Float:
+def _feature_similarities(features: Tree) -> NDArray[np.float64]:
     """Return the correlation at each merge of a feature tree whose heights are 1 - correlation.
 
     Raise ValueError if a height is larger than 2.
@@ -484,14 +483,14 @@ def _feature_similarities(features: Tree) -> Float:
     return np.clip(1.0 - heights, -1.0, 1.0)
 
 
-def _sample_similarities(samples: Tree) -> Float:
+def _sample_similarities(samples: Tree) -> NDArray[np.float64]:
     """Return the similarity of each merge: 1 minus the height divided by the height of the root."""
     heights = _monotone_heights(samples)
     # If all samples are identical, all heights are zero, and all similarities are 1.
     return 1.0 - heights / heights[-1] if heights[-1] > 0 else np.ones_like(heights)
 
 
-def _monotone_heights(tree: Tree) -> Float:
+def _monotone_heights(tree: Tree) -> NDArray[np.float64]:
     """Return the heights of all merges, each raised to at least the heights of earlier merges."""
     return np.maximum.accumulate(tree.linkage_matrix[:, 2])
 
@@ -507,7 +506,7 @@ def _check_tree(argument: str, linkage_matrix: ArrayLike | None, *, n: int) -> T
     return Tree(linkage_matrix=_check_merges(argument, linkage_matrix, n=n))
 
 
-def _check_merges(argument: str, linkage_matrix: ArrayLike, *, n: int) -> Float:
+def _check_merges(argument: str, linkage_matrix: ArrayLike, *, n: int) -> NDArray[np.float64]:
     """Return a linkage matrix as an array of floats.
 
     Raise ValueError if the linkage matrix does not define a tree with n leaves. `argument` is the
@@ -527,7 +526,7 @@ def _check_merges(argument: str, linkage_matrix: ArrayLike, *, n: int) -> Float:
     return check_linkage(merges, n_samples=n, name=argument)
 
 
-def _check_values(X: ArrayLike, *, n: int, p: int) -> Float:
+def _check_values(X: ArrayLike, *, n: int, p: int) -> NDArray[np.float64]:
     """Return data of n samples and p features as an array of floats.
 
     Raise ValueError if X does not have the shape (n, p), or if X contains infinite values.
@@ -567,7 +566,7 @@ def _format_annotations(
     ]
 
 
-def _format_numbers(values: Float, *, missing: str) -> list[str]:
+def _format_numbers(values: NDArray[np.float64], *, missing: str) -> list[str]:
     """Return numbers as text with all their digits, and the text `missing` for NaN."""
     # tolist converts the values to Python floats. Unlike the repr of a numpy number, the repr of a
     # Python float contains only the number. The comparison detects NaN, which is not equal to

@@ -13,7 +13,7 @@ from importlib import import_module
 from inspect import signature
 from typing import Any, Literal
 
-from mrshc.errors import Parameter, ParameterError, invalid_parameter_error
+from mrshc.shell.wording import Parameter, ParameterError, invalid_parameter_error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +44,8 @@ class Method:
         Parameters with fixed values. In a comparison, they override the parameters that all methods
         share. A method with fixed parameters is a variant of another method. It is used only in
         comparisons: on the command line, the same values are given as options of the other method.
+    compared_with : mapping of str to object, default={}
+        Parameters that override, in a comparison, those that all methods share.
     comparison_position : int or None, default=100
         Number by which the methods of a comparison are sorted, in increasing order. With the
         default, a method comes after the built-in methods. If `comparison_position` is None, the
@@ -73,6 +75,7 @@ class Method:
     features: Literal["chosen", "all", "given", "weighted"] = "chosen"
     follows: str | None = None
     fixed: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    compared_with: Mapping[str, Any] = field(default_factory=dict, hash=False)
     comparison_position: int | None = 100
     finds_number_of_clusters: bool = False
     needs_shared_features: bool = False
@@ -151,7 +154,7 @@ class Method:
             The estimator. If `follows` is not None, a function is returned instead, which takes a
             mapping of labels to fitted models and returns the estimator.
         """
-        parameters = {**parameters, **self.fixed}
+        parameters = {**parameters, **self.fixed, **self.compared_with}
         if not self.has_tree:
             parameters = {**parameters, "n_clusters": n_clusters}
             # Several candidates are for methods with a tree, which choose among them.
@@ -296,15 +299,28 @@ def _estimator_loader(name: str) -> Callable[[], type]:
 
 # Help texts list the methods in the order of registration. The positions in a comparison begin with
 # the methods that are recommended for real data.
-_MRSHC_ASSOCIATION = 1
-_HMV_500, _MRSHC, _MRSHC_EVIDENCE, _SHC, _HC, _HMV = range(2, 8)
+_ASSOCIATION, _HMV_500, _MRSHC, _SHC, _HC, _HMV = range(1, 7)
 
+register(
+    Method(
+        key="association",
+        label="AssociationHC",
+        name="Hierarchical clustering on features associated with the clusters",
+        summary="",  # the command-line help describes the default method in detail
+        load=_estimator_loader("AssociationHC"),
+        # Ward's linkage needs squared Euclidean distances.
+        compared_with={"linkage": "ward", "metric": "sqeuclidean", "n_clusters": "auto"},
+        comparison_position=_ASSOCIATION,
+        finds_number_of_clusters=True,
+        loadings="rank",
+    )
+)
 register(
     Method(
         key="mrshc",
         label="MrSHC",
         name="Multi-rank sparse hierarchical clustering (MrSHC)",
-        summary="",  # the command-line help describes the default method in detail
+        summary="the procedure of Zhang and Zamar (2014)",
         load=_estimator_loader("MrSHC"),
         comparison_position=_MRSHC,
         finds_number_of_clusters=True,
@@ -376,33 +392,6 @@ register(
         # defined for squared Euclidean distances only.
         fixed={"n_features_to_select": 500, "linkage": "ward", "metric": "sqeuclidean"},
         comparison_position=_HMV_500,
-    )
-)
-register(
-    Method(
-        key="mrshc-association",
-        label="MrSHC, association",
-        name="Multi-rank sparse hierarchical clustering with selection by association",
-        summary="MrSHC with selection by association, Ward's linkage",
-        load=_estimator_loader("MrSHC"),
-        # As in the recommended procedure of the command line.
-        fixed={"selection": "association", "linkage": "ward", "metric": "sqeuclidean"},
-        comparison_position=_MRSHC_ASSOCIATION,
-        finds_number_of_clusters=True,
-        loadings="rank",
-    )
-)
-register(
-    Method(
-        key="mrshc-evidence",
-        label="MrSHC, evidence",
-        name="Multi-rank sparse hierarchical clustering with selection by evidence",
-        summary="MrSHC with selection by evidence",
-        load=_estimator_loader("MrSHC"),
-        fixed={"selection": "evidence"},
-        comparison_position=_MRSHC_EVIDENCE,
-        finds_number_of_clusters=True,
-        loadings="rank",
     )
 )
 register(

@@ -20,7 +20,7 @@ import pandas as pd
 from mrshc import plotting
 from mrshc.anndata_tools.pseudobulks import mean_of_groups
 from mrshc.anndata_tools.stored_clustering import StoredClustering
-from mrshc.core.data.conversion import as_data_matrix
+from mrshc.shell.data_matrix import as_data_matrix
 
 __all__ = ["dendrogram", "heatmap", "loadings"]
 

@@ -15,19 +15,29 @@ _is_shown: ContextVar[bool] = ContextVar("_is_shown", default=False)
 
 
 @contextmanager
+def no_progress() -> Iterator[None]:
+    """Show no bars in this context."""
+    token = _is_shown.set(True)
+    try:
+        yield
+    finally:
+        _is_shown.reset(token)
+
+
+@contextmanager
 def progress_bar(title: str) -> Iterator[Progress]:
     """Yield a function that shows how many steps are finished: progress(n_done, n_steps).
 
     Within another bar, and in threads that run fits, nothing is shown.
     """
     if _is_shown.get() or not sys.stderr.isatty():
-        yield lambda n_done, n_steps: None
+        yield lambda *_: None
         return
     try:
         from rich.console import Console
         from rich.progress import Progress as Bar
     except ImportError:  # a fit does not need rich
-        yield lambda n_done, n_steps: None
+        yield lambda *_: None
         return
     token, begun = _is_shown.set(True), monotonic()
     bar = Bar(console=Console(stderr=True), transient=True)

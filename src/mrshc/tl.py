@@ -12,16 +12,15 @@ require_packages(["pandas"], purpose="mrshc.tl", extra="anndata")
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from mrshc.anndata_tools.pseudobulks import Pseudobulks, aggregate_cells, group_name
 from mrshc.anndata_tools.scanpy_dendrogram import cluster_linkage, scanpy_dendrogram
-from mrshc.app.procedures import complete_procedure
-from mrshc.core.array_types import Float, Labels
-from mrshc.core.data.conversion import as_data_matrix, is_anndata
-from mrshc.errors import ParameterError, invalid_parameter_error
-from mrshc.estimators import MrSHC
+from mrshc.estimators import AssociationHC
 from mrshc.preprocessing.scale_detection import RawScaleWarning, detect_scale
-from mrshc.utils.caller_warnings import warn_caller
+from mrshc.shell.data_matrix import as_data_matrix
+from mrshc.shell.wording import ParameterError, invalid_parameter_error
+from mrshc.validation import warn_caller
 
 __all__ = ["cluster"]
 
@@ -34,12 +33,11 @@ def cluster(
     key_added: str = "mrshc",
     aggregate: str = "mean",
     **params: Any,
-) -> MrSHC:
-    """Cluster the observations of an AnnData object, or groups of them, by MrSHC.
+) -> AssociationHC:
+    """Cluster the observations of an AnnData object, or groups of them, by AssociationHC.
 
-    Without other parameters, this is the procedure that is recommended for real data: selection of
-    the features by association, and Ward's linkage. The results are written to `adata`, and scanpy
-    can plot them: `sc.pl.dendrogram(adata, "mrshc")`, or
+    This is the method that is recommended for real data. The results are written to `adata`, and
+    scanpy can plot them: `sc.pl.dendrogram(adata, "mrshc")`, or
     `sc.pl.heatmap(adata, genes, groupby="mrshc", dendrogram=True)`.
 
     Parameters
@@ -59,11 +57,11 @@ def cluster(
     aggregate : {"mean", "sum"}, default="mean"
         How the cells of a group are aggregated.
     **params
-        Parameters of :class:`mrshc.MrSHC`, such as `n_clusters=4` or `random_state=0`.
+        Parameters of :class:`mrshc.AssociationHC`, such as `n_clusters=4` or `robust=True`.
 
     Returns
     -------
-    MrSHC
+    AssociationHC
         The fitted estimator. Its `labels_` and its method `predict` count clusters from 0, whereas
         `adata.obs` names them "1", "2", ... as the files of the command line do: label 0 is the
         cluster "1".
@@ -71,7 +69,7 @@ def cluster(
     Raises
     ------
     TypeError
-        If `adata` is not an AnnData object, or if MrSHC does not have a parameter.
+        If `adata` is not an AnnData object, or if AssociationHC does not have a parameter.
     ParameterError
         If a layer or column does not exist, or if a parameter is not valid. In this case, `adata`
         is not changed.
@@ -83,7 +81,7 @@ def cluster(
 
     See Also
     --------
-    mrshc.MrSHC : The estimator.
+    mrshc.AssociationHC : The estimator.
     mrshc.pl : Plots of the results.
 
     Notes
@@ -95,8 +93,7 @@ def cluster(
       They are `labels_ + 1` of the estimator.
     - `adata.var["mrshc_selected"]` : whether the tree is built on the feature.
     - `adata.var["mrshc_loading"]` : largest absolute loading of the feature over all components.
-    - `adata.var["mrshc_qvalue"]` : q-value of the feature, only with selection by association or
-      `refine=True`.
+    - `adata.var["mrshc_qvalue"]` : q-value of the association of the feature with the clusters.
     - `adata.varm["mrshc_loadings"]` : loadings of the sparse components, one column for each.
     - `adata.uns["mrshc"]` : parameters (`params`), tree of the clustered profiles in scipy's format
       (`linkage`) with the names of its leaves (`samples`), table of the search (`search`), numbers
@@ -109,15 +106,14 @@ def cluster(
     --------
     >>> import mrshc
     >>> adata = sc.read_h5ad("expression.h5ad")  # doctest: +SKIP
-    >>> mrshc.tl.cluster(adata, random_state=0)  # doctest: +SKIP
+    >>> mrshc.tl.cluster(adata)  # doctest: +SKIP
     >>> sc.pl.dendrogram(adata, "mrshc")  # doctest: +SKIP
     """
     _check_anndata(adata)
     if not isinstance(key_added, str) or not key_added:
         raise invalid_parameter_error("key_added", key_added, allowed="be a text, not empty")
     matrix = _choose_matrix(adata, layer)
-    parameters, _ = complete_procedure("mrshc", params, paper=False)
-    model = MrSHC(**parameters)
+    model = AssociationHC(**params)
     bulks = None
     if groupby is not None:
         bulks = aggregate_cells(matrix, adata.obs, groupby, aggregate=aggregate)
@@ -129,7 +125,7 @@ def cluster(
     labels = model.labels_
     # All results are computed before the first one is written, so an error leaves `adata` as it is.
     about = _describe(model, adata.obs_names if bulks is None else bulks.names)
-    about["params"] = _storable({**parameters, "layer": layer})
+    about["params"] = _storable({**model.get_params(), "layer": layer})
     if groupby is not None:
         about["groupby"] = [groupby] if isinstance(groupby, str) else list(groupby)
         about["params"]["aggregate"] = aggregate
@@ -140,8 +136,7 @@ def cluster(
     adata.obs[key_added] = pd.Categorical.from_codes(of_cells, categories=names)
     adata.var[f"{key_added}_selected"] = model.get_support()
     adata.var[f"{key_added}_loading"] = np.abs(model.components_).max(axis=0)
-    if hasattr(model, "feature_qvalues_"):
-        adata.var[f"{key_added}_qvalue"] = model.feature_qvalues_
+    adata.var[f"{key_added}_qvalue"] = model.feature_qvalues_
     adata.varm[f"{key_added}_loadings"] = np.ascontiguousarray(model.components_.T)
     adata.uns[key_added] = about
     adata.uns.update(trees)
@@ -150,10 +145,10 @@ def cluster(
 
 def _check_anndata(adata: Any) -> None:
     """Raise TypeError if an object is not an AnnData object."""
-    if not is_anndata(adata):
+    if not hasattr(adata, "isbacked"):
         raise TypeError(
             f"adata must be an AnnData object, got {type(adata).__name__}. For an array or a "
-            "table, use mrshc.MrSHC."
+            "table, use mrshc.AssociationHC."
         )
 
 
@@ -193,30 +188,32 @@ def _with_matrix(adata: Any, matrix: Any) -> Any:
     return type(adata)(X=matrix, obs=obs, var=var)
 
 
-def _labels_of_cells(bulks: Pseudobulks, labels: Labels) -> Labels:
+def _labels_of_cells(bulks: Pseudobulks, labels: NDArray[np.intp]) -> NDArray[np.intp]:
     """Return the cluster of each cell; -1 for cells that belong to no group."""
     return np.where(bulks.group_of_cell >= 0, labels[bulks.group_of_cell], -1)
 
 
-def _cluster_names(labels: Labels) -> list[str]:
+def _cluster_names(labels: NDArray[np.intp]) -> list[str]:
     """Return the names of the clusters, which are numbered from 1 as in the result files."""
     return [str(k + 1) for k in range(int(labels.max()) + 1)]
 
 
-def _selected_columns(model: MrSHC, matrix: Any, bulks: Pseudobulks | None) -> Float:
+def _selected_columns(
+    model: AssociationHC, matrix: Any, bulks: Pseudobulks | None
+) -> NDArray[np.float64]:
     """Return the values of the clustered profiles in the selected features."""
     selected = np.flatnonzero(model.get_support())
     if bulks is not None:
         return bulks.values[:, selected]
     stored = getattr(matrix, "group", matrix)
-    columns: Float = as_data_matrix(stored).columns(selected).astype(np.float64)
+    columns: NDArray[np.float64] = as_data_matrix(stored).columns(selected).astype(np.float64)
     return columns
 
 
 def _trees(
-    model: MrSHC,
-    labels: Labels,
-    profiles: Float,
+    model: AssociationHC,
+    labels: NDArray[np.intp],
+    profiles: NDArray[np.float64],
     *,
     key: str,
     groupby: str | Sequence[str] | None,
@@ -251,7 +248,7 @@ def _trees(
     return trees
 
 
-def _describe(model: MrSHC, names: Any) -> dict[str, Any]:
+def _describe(model: AssociationHC, names: Any) -> dict[str, Any]:
     """Return the description of a fit that is stored in `adata.uns`.
 
     `names` are the names of the clustered profiles.

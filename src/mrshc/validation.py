@@ -5,6 +5,7 @@ Errors are one sentence: what was wanted, what came, and what to do.
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Sequence
 from itertools import pairwise
@@ -15,6 +16,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
+from mrshc.core.centres import ClusterCentres
 from mrshc.core.data.matrix import ArrayMatrix, DataMatrix, as_matrix
 from mrshc.core.statistics import Summary, summarise
 
@@ -34,7 +36,9 @@ def check_integer(
     is_integer = isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
     if not is_integer or value < low or value > (2**63 - 1 if high is None else high):
         wanted = f"at least {low}" if high is None else f"in [{low}, {high}]"
-        raise ValueError(f"{name} must be a whole number {wanted}, got {value!r}. {advice}".rstrip())
+        raise ValueError(
+            f"{name} must be a whole number {wanted}, got {value!r}. {advice}".rstrip()
+        )
     return int(value)
 
 
@@ -64,7 +68,8 @@ def check_increasing(name: str, values: Any, *, low: int, high: int, advice: str
 
 def check_number(name: str, value: Any, *, low: float, high: float, advice: str = "") -> float:
     """Return a number; raise ValueError if it is none, NaN or out of range."""
-    if not isinstance(value, Real) or isinstance(value, bool) or not low <= value <= high:
+    is_number = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+    if not is_number or not low <= value <= high:
         wanted = f"at least {low:g}" if np.isinf(high) else f"in [{low:g}, {high:g}]"
         raise ValueError(f"{name} must be a number {wanted}, got {value!r}. {advice}".rstrip())
     return float(value)
@@ -80,12 +85,13 @@ def check_option(name: str, value: Any, options: Sequence[Any]) -> Any:
 
 
 def check_n_jobs(n_jobs: Any) -> int | None:
+    """Return the number of threads; raise ValueError if it is none."""
     if n_jobs is None:
         return None
-    if not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool) or n_jobs == 0:
+    is_integer = isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool | np.bool_)
+    if not is_integer or n_jobs == 0:
         raise ValueError(
-            "n_jobs must be a whole number of workers, -1 for every core, or None, "
-            f"got {n_jobs!r}."
+            f"n_jobs must be a whole number of workers, -1 for every core, or None, got {n_jobs!r}."
         )
     return int(n_jobs)
 
@@ -110,12 +116,12 @@ def check_samples(
     """Return the data of a fit and their statistics; raise ValueError if they are invalid."""
     matrix = as_matrix(X)
     if matrix is not None and matrix.shape[1] > matrix.shape[0] >= min_samples:
-        n, p = matrix.shape
         if reset:
-            estimator.n_features_in_ = p
-        elif p != estimator.n_features_in_:
+            estimator.n_features_in_ = matrix.shape[1]
+        elif matrix.shape[1] != estimator.n_features_in_:
             raise ValueError(
-                f"X must have the {estimator.n_features_in_} features of the fit, but has {p}."
+                f"X must have the {estimator.n_features_in_} features of the fit, but has "
+                f"{matrix.shape[1]}."
             )
     else:
         if matrix is not None:  # small, or samples are in columns: checked like an array
@@ -208,7 +214,7 @@ def _check_cells(values: np.ndarray, column: Any) -> None:
         )
     for i, value in enumerate(values):
         if isinstance(value, str | bytes):
-            raise ValueError(
+            raise ValueError(  # noqa: TRY004 - the values are wrong, not their container
                 f"X must hold real numbers, but sample {i}, feature {column!r} holds the text "
                 f"{value!r}. Drop or encode it; missing values are NaN."
             )
@@ -241,15 +247,24 @@ def _check_content(matrix: DataMatrix, summary: Summary, X: Any) -> None:
             f"X must have values below {_LARGEST:g} that differ by more than {_SMALLEST:g}, got "
             f"values from {low:g} to {high:g}. Rescale it; the clusters do not depend on the unit."
         )
-    dtypes = getattr(X, "dtypes", None)
-    kinds = {getattr(d, "kind", "") for d in (dtypes if dtypes is not None else [getattr(X, "dtype", 0)])}
+    dtypes = getattr(X, "dtypes", [getattr(X, "dtype", None)])
+    kinds = {getattr(dtype, "kind", "") for dtype in dtypes}
     if kinds & set("iu") and max(high, -low) > _LARGEST_EXACT_INTEGER:
-        warnings.warn(
-            f"X holds whole numbers up to {max(high, -low):.3g}; above 2^53 they are rounded to 16 "
-            "significant digits. Subtract an offset first if their differences matter.",
-            UserWarning,
-            stacklevel=4,
+        warn_caller(
+            UserWarning(
+                f"X holds whole numbers up to {max(high, -low):.3g}; above 2^53 they are rounded "
+                "to 16 significant digits. Subtract an offset first if their differences matter."
+            )
         )
+
+
+def warn_caller(warning: Warning) -> None:
+    """Warn at the line of the user that called this package, perhaps through scikit-learn."""
+    frame, level = sys._getframe(), 1
+    packages = ("mrshc", "sklearn", "joblib")
+    while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] in packages:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(warning, stacklevel=level)
 
 
 # ------------------------------------------------------------------------------------- Names
@@ -307,14 +322,14 @@ def in_order_of_fit(estimator: Any, X: Any, wanted: np.ndarray | None = None) ->
     needed = known if wanted is None else [known[j] for j in wanted]
     if wanted is None and given == known:
         return X
-    positions = _positions(needed, given)
-    if as_matrix(X) is not None:
-        return as_matrix(X).columns(positions)
+    positions = positions_of_features(needed, given)
+    if (matrix := as_matrix(X)) is not None:
+        return matrix.columns(positions)
     X = as_table(X)
     return X.iloc[:, positions] if hasattr(X, "iloc") else X[:, positions.tolist()]
 
 
-def _positions(needed: list[str], given: list[str]) -> np.ndarray:
+def positions_of_features(needed: Sequence[str], given: Sequence[str]) -> np.ndarray:
     """Return where the needed features are among the given ones."""
     positions = {name: position for position, name in enumerate(given)}
     if absent := [name for name in needed if name not in positions]:
@@ -340,24 +355,27 @@ def _listed(names: Sequence[str]) -> str:
     return listed + (f" and {more:,} more" if more > 0 else "")
 
 
+def _has_other_samples(index: Any, known: Any) -> bool:
+    """Return whether the index of a table says that its samples are not those of the fit."""
+    given = [str(name) for name in index]
+    numbers = [str(i) for i in range(len(given))]
+    if known is None:  # only numbers in another order can differ from nothing
+        return given != numbers and sorted(given) == sorted(numbers)
+    names = [str(name) for name in known]
+    # Numbers in their order, as after `reset_index`, say nothing, unless the fit had numbers.
+    return given != names and (given != numbers or sorted(names) == sorted(numbers))
+
+
 def check_data_of_fit(estimator: Any, X: Any) -> DataMatrix:
     """Return the data of a fit; raise ValueError if X cannot be these data."""
     X = in_order_of_fit(estimator, X)
-    names, known = getattr(X, "index", None), getattr(estimator, "sample_names_in_", None)
-    if hasattr(X, "iloc"):
-        if known is None and sorted(map(str, names)) != list(map(str, names)):
-            is_other = not is_default_index(names) and set(names) == set(range(len(names)))
-        else:
-            # An index 0, 1, ... after `reset_index` says nothing, unless that of the fit was so.
-            is_other = known is not None and not (
-                is_default_index(names) and not set(known.tolist()) == set(range(len(known)))
-            ) and list(map(str, names)) != list(map(str, known))
-        if is_other:
-            raise ValueError(
-                "X must be the data of the fit with the samples in the same order, but its index "
-                "differs from that of the fit. Pass X.loc[model.sample_names_in_], or the values "
-                "without an index."
-            )
+    known = getattr(estimator, "sample_names_in_", None)
+    if hasattr(X, "iloc") and _has_other_samples(X.index, known):
+        raise ValueError(
+            "X must be the data of the fit with the samples in the same order, but its index "
+            "differs from that of the fit. Pass X.loc[model.sample_names_in_], or the values "
+            "without an index."
+        )
     matrix, _ = check_samples(estimator, X, reset=False)
     if matrix.shape[0] != estimator.n_leaves_:
         raise ValueError(
@@ -390,12 +408,33 @@ def check_new_samples(estimator: Any, X: Any, features: np.ndarray) -> np.ndarra
             ensure_all_finite="allow-nan",
         )
         columns = array[:, features].astype(np.float64)
-    is_extreme = np.abs(columns) > _LARGEST  # False for NaN
+    refuse_extreme_values(columns)
+    return columns
+
+
+def refuse_extreme_values(X: np.ndarray) -> None:
+    """Raise ValueError if new samples hold values that overflow."""
+    is_extreme = np.abs(X) > _LARGEST  # False for NaN
     if is_extreme.any():
         i, j = np.argwhere(is_extreme)[0]
         raise ValueError(
-            f"New samples must have values below {_LARGEST:g}, but sample {i} holds "
-            f"{columns[i, j]:g}. Correct the transformation that produced it, such as a logarithm "
-            "of zero."
+            f"New samples must have values below {_LARGEST:g}, but sample {i} holds {X[i, j]:g}. "
+            "Correct the transformation that produced it, such as a logarithm of zero."
         )
-    return columns
+
+
+def refuse_incomparable_samples(
+    centres: ClusterCentres, X: np.ndarray, names: Sequence[Any] | None = None
+) -> None:
+    """Raise ValueError if new samples have no distances to the centres of the clusters."""
+    is_comparable = centres.comparable(X)
+    if not is_comparable.all():
+        first = int(is_comparable.argmin())
+        wanted = "an observed value"
+        if centres.metric == "correlation":
+            wanted = "at least three observed values, not all equal,"
+        raise ValueError(
+            f"Every new sample needs {wanted} among the features that the clusters are compared in "
+            f"({X.shape[1]:,}), but sample {first if names is None else repr(names[first])} does "
+            "not have this. Drop it."
+        )

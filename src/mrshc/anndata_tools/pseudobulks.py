@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from scipy import sparse
 
-from mrshc.core.array_types import Float, Index
-from mrshc.errors import ParameterError, invalid_parameter_error
+from mrshc.shell.wording import ParameterError, invalid_parameter_error
 
 # Number of cells that are read at once, so that data in a file need not fit into memory.
 _CELLS_IN_BLOCK = 2000
@@ -30,12 +30,12 @@ class Pseudobulks:
     names : ndarray of shape (n_groups,)
         Names of the groups.
     group_of_cell : ndarray of shape (n_cells,)
-        Index of the group of each cell; -1 for cells that belong to no group.
+        NDArray[np.intp] of the group of each cell; -1 for cells that belong to no group.
     """
 
-    values: Float
-    names: Index
-    group_of_cell: Index
+    values: NDArray[np.float64]
+    names: NDArray[np.intp]
+    group_of_cell: NDArray[np.intp]
 
     def to_table(self, feature_names: Any) -> pd.DataFrame:
         """Return the profiles as a table with the names of groups and features."""
@@ -107,7 +107,9 @@ def group_labels(obs: pd.DataFrame, columns: Sequence[str]) -> pd.Series:
     return labels.where(obs[list(columns)].notna().all(axis=1))
 
 
-def mean_of_groups(matrix: Any, group_of_cell: Index, *, n_groups: int) -> Float:
+def mean_of_groups(
+    matrix: Any, group_of_cell: NDArray[np.intp], *, n_groups: int
+) -> NDArray[np.float64]:
     """Return the mean of the rows of each group, of shape (n_groups, n_features).
 
     Rows with the group -1 are left out.
@@ -116,7 +118,9 @@ def mean_of_groups(matrix: Any, group_of_cell: Index, *, n_groups: int) -> Float
     return _sum_by_group(matrix, group_of_cell, n_groups=n_groups) / counts[:, None]
 
 
-def _sum_by_group(matrix: Any, group_of_cell: Index, *, n_groups: int) -> Float:
+def _sum_by_group(
+    matrix: Any, group_of_cell: NDArray[np.intp], *, n_groups: int
+) -> NDArray[np.float64]:
     """Return the sum of the rows of each group, of shape (n_groups, n_features).
 
     Rows with the group -1 are left out.

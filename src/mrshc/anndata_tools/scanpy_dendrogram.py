@@ -6,13 +6,17 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.cluster.hierarchy import dendrogram
-
-from mrshc.core.array_types import Float, Labels
 
 
 def scanpy_dendrogram(
-    linkage_matrix: Float, profiles: Float, *, groupby: str, names: Sequence[str], linkage: str
+    linkage_matrix: NDArray[np.float64],
+    profiles: NDArray[np.float64],
+    *,
+    groupby: str,
+    names: Sequence[str],
+    linkage: str,
 ) -> dict[str, Any]:
     """Return a tree of the categories of an annotation, as `scanpy.tl.dendrogram` stores it.
 
@@ -43,17 +47,19 @@ def scanpy_dendrogram(
     }
 
 
-def _correlations(profiles: Float) -> Float:
+def _correlations(profiles: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the correlations of the rows; 0 for constant rows, and 1 on the diagonal."""
     centred = profiles - profiles.mean(axis=1, keepdims=True)
     norms = np.linalg.norm(centred, axis=1, keepdims=True)
     units = np.divide(centred, norms, out=np.zeros_like(centred), where=norms > 0)
-    correlations: Float = np.clip(units @ units.T, -1.0, 1.0)
+    correlations: NDArray[np.float64] = np.clip(units @ units.T, -1.0, 1.0)
     np.fill_diagonal(correlations, 1.0)
     return correlations
 
 
-def cluster_linkage(linkage_matrix: Float, labels: Labels) -> Float:
+def cluster_linkage(
+    linkage_matrix: NDArray[np.float64], labels: NDArray[np.intp]
+) -> NDArray[np.float64]:
     """Return the tree of the clusters: the upper part of a tree of samples.
 
     Parameters

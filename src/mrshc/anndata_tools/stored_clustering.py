@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from mrshc.anndata_tools.pseudobulks import group_labels
-from mrshc.core.array_types import Float, Index, Labels, Mask
-from mrshc.errors import ParameterError
+from mrshc.shell.wording import ParameterError
 
 
 class StoredClustering:
@@ -63,20 +63,20 @@ class StoredClustering:
                 key=key,
             )
         about = adata.uns[key]
-        self.linkage_matrix_: Float = np.asarray(about["linkage"])
-        self.labels_: Labels = np.asarray(about["clusters"]) - 1
+        self.linkage_matrix_: NDArray[np.float64] = np.asarray(about["linkage"])
+        self.labels_: NDArray[np.intp] = np.asarray(about["clusters"]) - 1
         self.n_clusters_ = int(about["n_clusters"])
         self.n_features_selected_ = int(about["n_features_selected"])
         self.rank_ = int(about["rank"])
         self.sample_names_in_ = np.asarray(about["samples"])
         self.feature_names_in_ = np.asarray(adata.var_names)
-        self.components_: Float = np.asarray(adata.varm[f"{key}_loadings"]).T
+        self.components_: NDArray[np.float64] = np.asarray(adata.varm[f"{key}_loadings"]).T
         self.search_results_ = {name: v.to_numpy() for name, v in about["search"].items()}
-        self._support: Mask = adata.var[f"{key}_selected"].to_numpy(dtype=bool)
+        self._support: NDArray[np.bool_] = adata.var[f"{key}_selected"].to_numpy(dtype=bool)
         self._groupby = [str(name) for name in np.atleast_1d(about.get("groupby", []))]
         self._refuse_other_samples(adata)
 
-    def get_support(self) -> Mask:
+    def get_support(self) -> NDArray[np.bool_]:
         """Return a mask of the features on which the tree is built."""
         return self._support
 
@@ -99,14 +99,14 @@ class StoredClustering:
             table = groups.agg(lambda values: values.iloc[0] if values.nunique() == 1 else None)
         return table.loc[self.sample_names_in_]
 
-    def group_of_cells(self, adata: Any) -> Index | None:
+    def group_of_cells(self, adata: Any) -> NDArray[np.intp] | None:
         """Return the index of the group of each cell, or None if single samples were clustered.
 
         The index is -1 for cells that belong to no group.
         """
         if not self._groupby:
             return None
-        positions: Index = pd.Index(self.sample_names_in_).get_indexer(
+        positions: NDArray[np.intp] = pd.Index(self.sample_names_in_).get_indexer(
             group_labels(adata.obs, self._groupby)
         )
         return positions

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mrshc.core.array_types import Labels
-from mrshc.errors import ParameterError
-from mrshc.validation.parameters import check_integer, check_n_jobs, check_number
+import numpy as np
+from numpy.typing import NDArray
+
+from mrshc.shell.wording import ParameterError
+from mrshc.validation import check_integer, check_n_jobs, check_number
 
 # The settings are made before the table is read. The estimators, which are slow to import, are
 # imported only for the analyses.
 if TYPE_CHECKING:
-    from mrshc.core.inference.branch_significance import BranchSignificance
-    from mrshc.core.inference.stability import StabilityResult
-    from mrshc.utils.progress import ProgressReporter
+    from mrshc.core.stability import StabilityResult
+    from mrshc.estimators.confidence import BranchSignificance
 
 # Share of the samples in each subsample: the default of `mrshc.stability`, which is stored with the
 # result.
@@ -76,12 +76,12 @@ class ConfidenceSettings:
         """
         if not self.is_given:
             return
-        from mrshc.estimators.base import TreeClusterer
+        from mrshc.estimators.base import HierarchicalClusterer
 
-        if not isinstance(estimator, TreeClusterer):
+        if not isinstance(estimator, HierarchicalClusterer):
             raise ParameterError(
-                "Significance and stability are available for the trees of MrSHC, SHC, COSA and "
-                "HighVarianceHC, but the method is {got}. Leave them out.",
+                "Significance and stability are available for the trees of AssociationHC, MrSHC, "
+                "SHC, COSA and HighVarianceHC, but the method is {got}. Leave them out.",
                 got=type(estimator).__name__,
             )
         check_number("alpha", self.alpha, low=0.0, high=1.0, advice="The default is 0.05.")
@@ -111,18 +111,16 @@ class Confidence:
 def assess(
     model: Any,
     X: Any,
-    labels: Labels,
+    labels: NDArray[np.intp],
     *,
     settings: ConfidenceSettings,
-    checkpoint: Path | None = None,
-    verbose: bool = False,
     announce: Callable[[str], None] = lambda _: None,
 ) -> Confidence:
     """Return the results of the requested analyses.
 
     Parameters
     ----------
-    model : TreeClusterer
+    model : HierarchicalClusterer
         Fitted estimator.
     X : array-like of shape (n_samples, n_features)
         The data of the fit, in memory.
@@ -130,17 +128,10 @@ def assess(
         Final cluster of each sample, numbered from 0. The estimator itself may have no clusters.
     settings : ConfidenceSettings
         The requested analyses.
-    checkpoint : Path or None, default=None
-        File in which the significance test stores its simulations. If the file exists, the
-        simulations in the file are not repeated.
-    verbose : bool, default=False
-        Whether progress bars are shown on a terminal.
     announce : callable
         Function that is called with a sentence before each analysis.
     """
-    from mrshc.estimators.branch_tests import branch_significance
-    from mrshc.estimators.cluster_stability import stability
-    from mrshc.utils.progress import progress_bar
+    from mrshc.estimators import branch_significance, stability
 
     common: Any = {"random_state": settings.random_state, "n_jobs": settings.n_jobs}
     significance = stable = None
@@ -149,31 +140,22 @@ def assess(
             "Testing the splits of the tree: the fit is repeated on simulated data without "
             f"clusters, up to {settings.n_simulations:,} times for each test."
         )
-        with progress_bar("Significance", visible=verbose) as bar:
-            significance = branch_significance(
-                model,
-                X,
-                alpha=settings.alpha,
-                n_simulations=settings.n_simulations,
-                callback=_NodeProgress(bar, settings.n_simulations),
-                checkpoint=checkpoint,
-                **common,
-            )
+        significance = branch_significance(
+            model, X, alpha=settings.alpha, n_simulations=settings.n_simulations, **common
+        )
     if settings.stability:
         announce(f"Repeating the fit on {settings.n_resamples:,} subsamples.")
-        with progress_bar("Stability", visible=verbose) as bar:
-            stable = stability(
-                _with_clusters(model, labels),
-                X,
-                n_resamples=settings.n_resamples,
-                fraction=FRACTION,
-                callback=bar,
-                **common,
-            )
+        stable = stability(
+            _with_clusters(model, labels),
+            X,
+            n_resamples=settings.n_resamples,
+            fraction=FRACTION,
+            **common,
+        )
     return Confidence(significance=significance, stability=stable)
 
 
-def _with_clusters(model: Any, labels: Labels) -> Any:
+def _with_clusters(model: Any, labels: NDArray[np.intp]) -> Any:
     """Return a fitted model that has clusters: the model itself, or a copy with these labels.
 
     The number of clusters of a model without clusters was chosen after the fit. It is a parameter
@@ -184,33 +166,3 @@ def _with_clusters(model: Any, labels: Labels) -> Any:
     twin = copy(model).set_params(n_clusters=int(labels.max()) + 1)
     twin.labels_ = labels
     return twin
-
-
-class _NodeProgress:
-    """Callback of `branch_significance` that shows the simulations of the current node.
-
-    The number of nodes that will be tested is unknown, since it depends on the tests. Therefore the
-    progress bar begins anew for each node.
-
-    Parameters
-    ----------
-    bar : ProgressReporter
-        The progress bar.
-    n_simulations : int
-        Largest number of simulations for each test.
-    """
-
-    def __init__(self, bar: ProgressReporter, n_simulations: int) -> None:
-        self._bar, self._n_simulations = bar, n_simulations
-        self._n_nodes, self._n_before, self._n_last = 0, 0, 0
-
-    def __call__(self, n_nodes: int, n_done: int) -> None:
-        """Report the number of finished nodes and the number of all simulations so far."""
-        if n_nodes != self._n_nodes:
-            self._n_nodes, self._n_before = n_nodes, self._n_last
-        self._n_last = n_done
-        self._bar.show_message(f"split {n_nodes + 1}")
-        n_of_node = n_done - self._n_before
-        # A node may be tested several times, each time with this number of simulations.
-        n_tests = -(-n_of_node // self._n_simulations)
-        self._bar(n_of_node, n_tests * self._n_simulations)

@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from mrshc.core.data.conversion import as_data_matrix
-from mrshc.core.data.data_matrix import DataMatrix, UnreadableError
+from mrshc.core.data.files import UnreadableError
+from mrshc.core.data.matrix import BLOCK_CELLS, DataMatrix
 from mrshc.errors import ResourceLostError, UserError
 from mrshc.io.memory import format_size
+from mrshc.io.stored_matrix import StoredMatrix
+from mrshc.shell.data_matrix import as_data_matrix
 
 # Seconds to wait for a scheduler to respond, and for its first worker. Dask's default of 30 seconds
 # is long for a mistyped address. The value is not tuned: it does not affect results.
@@ -153,13 +155,15 @@ def _worker_memory_limit(dask_worker: Any) -> int:
 def _to_workers(X: DataMatrix, client: Any) -> DataMatrix:
     """Return X as a matrix of Dask chunks, which the workers read from the file of X.
 
-    X itself is returned if other processes cannot read its chunks (if `chunk_widths` is None).
+    X itself is returned if other processes cannot read it.
     """
-    if X.chunk_widths is None:
+    if not isinstance(X, StoredMatrix):
         return X
     import dask.array
 
-    chunks = (X.shape[0], X.chunk_widths)
+    n, p = X.shape
+    width = max(BLOCK_CELLS // n // X.chunk_width, 1) * X.chunk_width
+    chunks = (n, min(width, p))
     empty = np.empty((0, 0), X.dtype)
     # With `name=False`, Dask does not compute a hash of X to name the array. With `meta`, Dask does
     # not index X in this process to determine the type of the chunks.
@@ -231,20 +235,12 @@ def _copy_to_device(X: DataMatrix, device: str) -> DataMatrix:
     # RuntimeError; others raise a plain RuntimeError.
     except RuntimeError:
         raise torch.OutOfMemoryError from None
-    for start, block in X.map_blocks(_block_with_start):
+    for start, block in X.map(lambda block, start: (start, block)):
         stop = start + block.shape[1]
         # PyTorch warns about read-only arrays, such as those of a memory map, so `np.require`
         # copies read-only arrays.
         copy[:, start:stop] = torch.from_numpy(np.require(block, requirements="W"))
     return as_data_matrix(copy)
-
-
-def _block_with_start(block: Any, start: int, _: Any) -> tuple[int, Any]:
-    """Return the index of the first column of a block, and the block itself.
-
-    This function is passed to `map_blocks`.
-    """
-    return start, block
 
 
 @contextmanager

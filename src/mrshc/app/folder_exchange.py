@@ -16,7 +16,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
-from mrshc.utils.atomic_files import atomic_write, is_partial_file
+from mrshc.shell.atomic_files import atomic_write, is_partial_file
 
 # Subfolders of the working folder. The first contains the files of the new result. The second
 # contains the files of the earlier result during the exchange.

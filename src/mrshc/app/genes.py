@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from mrshc.core.array_types import Index
 from mrshc.enrichment import (
     MAX_SET_SIZE,
     MIN_SET_SIZE,
@@ -16,10 +17,11 @@ from mrshc.enrichment import (
     gene_set_enrichment,
     sets_in_universe,
 )
-from mrshc.errors import ParameterError, UserError, invalid_parameter_error
+from mrshc.errors import UserError
 from mrshc.io.gene_sets import GeneSets
 from mrshc.io.table import Table
-from mrshc.utils.url_templates import PLACEHOLDERS, find_template_flaw
+from mrshc.shell.url_templates import PLACEHOLDERS, find_template_flaw
+from mrshc.shell.wording import ParameterError, invalid_parameter_error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +64,7 @@ class GeneSettings:
             texts += ["\t".join(genes) for genes in self.sets.values()]
         return texts
 
-    def check(self, table: Table, kept: Index) -> None:
+    def check(self, table: Table, kept: NDArray[np.intp]) -> None:
         """Raise UserError if a setting cannot be used with a table.
 
         `kept` contains the positions of the features that are left after preprocessing. The check

@@ -8,7 +8,6 @@ import numpy as np
 
 from mrshc.app.plan import Plan
 from mrshc.comparison import Comparison
-from mrshc.errors import Sentence
 from mrshc.io.result import Result, outlier_message
 from mrshc.io.table import missing_values_message
 from mrshc.metrics import CER_DEFINITION
@@ -19,7 +18,6 @@ from mrshc.report.sentences import (
     advice_sentence,
     associated_tree_sentence,
     caveats,
-    score_sentence,
     silhouette_sentence,
     start_set_text,
     support_verdict,
@@ -28,6 +26,7 @@ from mrshc.report.sentences import (
     verdict_sentence,
 )
 from mrshc.report.top_features import top_features_sentence
+from mrshc.shell.wording import Sentence
 
 # Maximum number of features named in one sentence. A longer list is hard to read on a terminal, and
 # features.csv contains all names. The value is not tuned: it does not affect results.
@@ -109,7 +108,6 @@ def result_summary(result: Result, *, known_caveats: Collection[str] = ()) -> li
     choice, clusters = _choice_clause(result), _clusters_clause(result)
     # The verdict is that of the report, so that both state the same about the clusters.
     details = [
-        score_sentence(result),
         verdict_sentence(result),
         advice_sentence(result),
         tree_features_sentence(result),

@@ -1,7 +1,6 @@
 """Write the results of a run to a working folder, then move them into the output folder.
 
-The working folder is next to the output folder and has the same name followed by `.partial`. It
-keeps the finished steps of an interrupted search, so that the run can be resumed.
+The working folder is next to the output folder and has the same name followed by `.partial`.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -44,17 +43,13 @@ from mrshc.io.result import (
     OPTIONAL_TABLES,
     RESULT_FILE,
     Result,
-    ResultError,
-    load_result,
-    table_names,
     write_result,
 )
 from mrshc.plotting.picture_files import PICTURE_FORMATS
 from mrshc.plotting.result_pictures import PICTURES, Picture, features_for_heatmap
 from mrshc.report import REPORT, write_report
-from mrshc.utils.atomic_files import is_partial_file
-from mrshc.utils.folder_lock import LOCK_FILE_NAME, create_and_lock_folder
-from mrshc.utils.step_journal import DamagedJournalError, JournalMismatchError
+from mrshc.shell.atomic_files import is_partial_file
+from mrshc.shell.folder_lock import LOCK_FILE_NAME, create_and_lock_folder
 
 # Names of the files of a result, except pictures. The file names of pictures are in the registry
 # `PICTURES`.
@@ -72,23 +67,18 @@ _COMPARISON_FILES = {
 # Name of the file that identifies each kind of result, and the required value of the entry "format"
 # in this file.
 _FORMAT_BY_ABOUT_FILE = {RESULT_FILE: FORMAT, COMPARISON_FILE: COMPARISON_FORMAT}
-# Names of the files in the working folder in which a search stores its finished steps, and in which
-# a significance test stores its simulations.
-CHECKPOINT, SIMULATIONS = "search.jsonl", "simulations.jsonl"
-_JOURNALS = (CHECKPOINT, SIMULATIONS)
 _DEFAULT_PICTURES = PictureSettings()
 
 
 @contextmanager
 def new_folder(
-    out: Path, *, about_file: str = RESULT_FILE, overwrite: bool = False, resume: bool = False
+    out: Path, *, about_file: str = RESULT_FILE, overwrite: bool = False
 ) -> Iterator[Path]:
     """Yield a working folder; on success, move its subfolder `result` to `out`.
 
-    The working folder has the name of `out` followed by `.partial`. It is kept if the run fails or
-    is interrupted after its first finished step, so that the run can be resumed. If `out` is not
-    empty, its files are replaced only if `overwrite` is true, its `about_file` identifies it as a
-    result of mrshc, and all its files are files of a result. Files that mrshc did not write are
+    The working folder has the name of `out` followed by `.partial`. If `out` is not empty, its
+    files are replaced only if `overwrite` is true, its `about_file` identifies it as a result of
+    mrshc, and all its files are files of a result. Files that mrshc did not write are
     never removed from either folder.
 
     Parameters
@@ -98,9 +88,7 @@ def new_folder(
     about_file : str, default="result.json"
         Name of the file that describes the result.
     overwrite : bool, default=False
-        Whether an earlier result, or the unfinished work of an earlier run, may be replaced.
-    resume : bool, default=False
-        Whether the finished steps of an interrupted run are used.
+        Whether an earlier result may be replaced.
 
     Yields
     ------
@@ -113,19 +101,11 @@ def new_folder(
         - If `out` may not be replaced.
         - If another process is using the working folder.
         - If the working folder contains files that mrshc did not write.
-        - If the working folder contains unfinished work, and neither `overwrite` nor `resume` is
-          true.
-        - If the finished steps in the working folder are damaged or belong to another run.
     """
     out = resolve_folder(out)
     refuse_existing(out, about_file=about_file, overwrite=overwrite)
     work = _working_folder(out)
     _refuse_foreign_files_in_work(work)
-    if can_resume(out) and not (overwrite or resume):
-        raise UserError(
-            f"{work} holds the unfinished work of an earlier run. Add --resume to continue it, "
-            "or --overwrite to start again."
-        )
     exchange_options: Any = {"about_file": about_file, "names": output_file_names()}
     with create_and_lock_folder(work) as is_locked:
         if not is_locked:
@@ -137,31 +117,17 @@ def new_folder(
             # can be checked only after this exchange has been undone or finished.
             restore_files(work, out, **exchange_options)
             _refuse_unless_replaceable(out, about_file=about_file, overwrite=overwrite)
-            if not resume:
-                for name in _JOURNALS:
-                    (work / name).unlink(missing_ok=True)
             _make_empty_folder(work / NEW_FOLDER, like=out)
             yield work
             # Check again, since the user may have added files to the output folder during a long
             # run.
             _refuse_unless_replaceable(out, about_file=about_file, overwrite=overwrite)
             exchange_files(work, out, **exchange_options)
-        except JournalMismatchError:
-            raise UserError(
-                f"{work} holds unfinished work on other data or with other options; --in-memory "
-                "and --out-of-core count as different options. Leave out --resume and add "
-                "--overwrite to start again, or choose another folder."
-            ) from None
-        except DamagedJournalError:
-            raise UserError(
-                f"A file in {work}, with the steps of an earlier run, is damaged. Leave out "
-                "--resume and add --overwrite to start again, or choose another folder."
-            ) from None
-        # BaseException includes KeyboardInterrupt and SystemExit. The earlier result and the
-        # finished steps must be kept after an interruption, too.
+        # BaseException includes KeyboardInterrupt and SystemExit. The earlier result must be kept
+        # after an interruption, too.
         except BaseException:
             restore_files(work, out, **exchange_options)
-            _keep_finished_steps(work)
+            _remove_own_files(work)
             raise
         _remove_own_files(work)
 
@@ -188,11 +154,6 @@ def resolve_folder(out: Path) -> Path:
     if not resolved.name:
         raise UserError(f"{out} cannot be a folder for the results. Choose another folder.")
     return resolved
-
-
-def can_resume(out: Path) -> bool:
-    """Return whether the working folder of `out` contains a checkpoint of an interrupted run."""
-    return any((_working_folder(out) / name).exists() for name in _JOURNALS)
 
 
 def _working_folder(out: Path) -> Path:
@@ -257,7 +218,7 @@ def _refuse_foreign_files_in_work(work: Path) -> None:
 
     Without this check, a run might move or remove such files.
     """
-    files = {LOCK_FILE_NAME, *_JOURNALS, MOVING_MARK}
+    files = {LOCK_FILE_NAME, MOVING_MARK}
     _refuse_foreign_files(work, files=files, folders={NEW_FOLDER, EARLIER_FOLDER})
     for folder in (work / NEW_FOLDER, work / EARLIER_FOLDER):
         _refuse_foreign_files(folder, files=output_file_names())
@@ -293,37 +254,6 @@ def _refuse_foreign_files(folder: Path, *, files: set[str], folders: Iterable[st
             )
 
 
-def is_result_of(out: Path, fingerprint: str) -> bool:
-    """Return whether a folder contains the result of a plan.
-
-    Only result.json is read, so other files of the result may be missing.
-
-    Parameters
-    ----------
-    out : Path
-        Output folder.
-    fingerprint : str
-        Fingerprint of the plan; see :attr:`mrshc.app.Plan.fingerprint`.
-    """
-    return read_description(out).get("work") == fingerprint
-
-
-def refuse_incomplete(out: Path, *, formats: Sequence[str] | None = None) -> None:
-    """Raise ResultError if a file of a result is missing or was changed.
-
-    `formats` are the file formats of the pictures; None stands for those of each picture.
-    """
-    result = load_result(out)
-    pictures = _applicable_pictures(result).values()
-    expected = _RESULT_FILES - {*OPTIONAL_TABLES} | {*table_names(result.about)}
-    expected |= {file for picture in pictures for file in picture.files_in(formats)}
-    expected |= {*_ranked_lists(result)}
-    if features_for_heatmap(result).shape[1] < 2:  # a tree needs at least two features
-        expected.remove("heatmap.gtr")
-    if absent := sorted(name for name in expected if not (out / name).is_file()):
-        raise ResultError(f"{out} is not a complete result: it has no {absent[0]}. Make it again.")
-
-
 def read_description(out: Path) -> dict[str, Any]:
     """Return the content of the file result.json in a folder.
 
@@ -344,23 +274,11 @@ def _read_description(path: Path) -> dict[str, Any]:
     return about if isinstance(about, dict) else {}
 
 
-def _keep_finished_steps(work: Path) -> None:
-    """Remove the unfinished result from a working folder, but keep the finished steps.
-
-    If no step was finished, all files that the run wrote are removed, except the lock file.
-    """
-    remove_folder(work / NEW_FOLDER, output_file_names())
-    journals = [work / name for name in _JOURNALS if (work / name).exists()]
-    # The first line of a journal is its header; the finished steps begin with the second line.
-    if not any(journal.read_bytes().count(b"\n") >= 2 for journal in journals):
-        _remove_own_files(work)
-
-
 def _remove_own_files(work: Path) -> None:
     """Remove all files that a run wrote to its working folder, except the lock file."""
     for folder in (NEW_FOLDER, EARLIER_FOLDER):
         remove_folder(work / folder, output_file_names())
-    remove_files(work, {*_JOURNALS, MOVING_MARK})
+    remove_files(work, {MOVING_MARK})
 
 
 def write_outputs(

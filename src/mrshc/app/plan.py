@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -15,29 +14,23 @@ from numpy.typing import NDArray
 from mrshc.app.confidence import ConfidenceSettings
 from mrshc.app.execution_backends import LOCAL_BACKEND, ExecutionBackend
 from mrshc.app.genes import GeneSettings
-from mrshc.core.array_types import Index
-from mrshc.core.data.array_matrix import ArrayMatrix
-from mrshc.core.data.data_matrix import DataMatrix
-from mrshc.core.parallel import effective_n_threads
-from mrshc.errors import (
+from mrshc.core import parallel
+from mrshc.core.data.matrix import ArrayMatrix, DataMatrix
+from mrshc.core.statistics import Summary, summarise
+from mrshc.errors import UserError
+from mrshc.io.table import Table
+from mrshc.methods import METHODS, Method
+from mrshc.preprocessing import ObservedFilter, Prepared, StepReport, detect_scale, prepare
+from mrshc.shell.wording import (
     Parameter,
     ParameterError,
     Sentence,
     Setting,
-    UserError,
     invalid_parameter_error,
 )
-from mrshc.estimators.base import candidate_feature_counts
-from mrshc.io.table import Table
-from mrshc.methods import METHODS, Method
-from mrshc.preprocessing import ObservedFilter, Prepared, StepReport, detect_scale, prepare
-from mrshc.validation.parameters import check_n_jobs
-from mrshc.version import __version__
+from mrshc.validation import check_n_jobs
 
 _IN_MEMORY = Setting("in_memory", True)
-# Parameters of estimators that do not affect the result. Their values may be changed when a run is
-# resumed.
-_PARAMETERS_WITHOUT_EFFECT = ("n_jobs", "verbose", "checkpoint")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -77,16 +70,18 @@ class Plan:
         Analyses of significance and stability that follow the fit.
     genes : GeneSettings
         Column of genes, links and gene sets.
+    n_missing : int
+        Number of missing values in the table.
     concerns : tuple of str, default=()
         Sentences on data that should be transformed before they are clustered.
     """
 
     table: Table
     matrix: DataMatrix
-    kept_features: Index
+    kept_features: NDArray[np.intp]
     log: tuple[StepReport, ...]
     steps: tuple[Any, ...]
-    n_steps_passed: Index
+    n_steps_passed: NDArray[np.intp]
     backend: ExecutionBackend
     method: str
     estimator: Any
@@ -97,6 +92,7 @@ class Plan:
     command: str
     confidence: ConfidenceSettings
     genes: GeneSettings
+    n_missing: int
     concerns: tuple[str, ...] = ()
 
     @property
@@ -117,40 +113,16 @@ class Plan:
         return pd.DataFrame(self.matrix.values, columns=self.feature_names)
 
     @property
-    def n_missing(self) -> int:
-        """Number of missing values in the table."""
-        # Out-of-core data are not preprocessed, so `matrix` contains all values of the table. The
-        # summary of `matrix` was computed in the pass that checked the data.
-        data = self.table.data if self.table.data.in_memory else self.matrix
-        return data.shape[0] * data.shape[1] - data.summary().n_observed
-
-    @property
     def parameters(self) -> dict[str, Any]:
         """Parameters of the estimator that affect the result."""
         given = self.estimator.get_params()
-        return {name: v for name, v in given.items() if name not in _PARAMETERS_WITHOUT_EFFECT}
-
-    @property
-    def fingerprint(self) -> str:
-        """Hash that identifies the result of the plan.
-
-        The hash includes the preprocessed data, the names and annotations of samples and features,
-        the method with its parameters, the analyses that follow the fit, the settings that concern
-        genes, and the version of mrshc.
-        """
-        parts = [self.matrix.fingerprint(), self.method, str(self.n_clusters), str(self.truth)]
-        parts += [str(sorted(self.parameters.items())), __version__]
-        parts += [*self.confidence.identity, *self.genes.identity]
-        parts += [*map(str, self.table.sample_names), *map(str, self.feature_names)]
-        parts += [self.table.sample_annotations.to_csv(), self.table.feature_annotations.to_csv()]
-        # Names may contain surrogate characters, which stand for bytes that are not valid text.
-        return sha256("\0".join(parts).encode(errors="surrogatepass")).hexdigest()
+        return {name: v for name, v in given.items() if name != "n_jobs"}
 
 
 def make_plan(
     table: Table,
     *,
-    method: str = "mrshc",
+    method: str = "association",
     parameters: Mapping[str, Any] | None = None,
     steps: Sequence[Any] = (),
     truth: str | None = None,
@@ -168,7 +140,7 @@ def make_plan(
     ----------
     table : Table
         The data to cluster.
-    method : str, default="mrshc"
+    method : str, default="association"
         Key of a registered method; see :mod:`mrshc.methods`.
     parameters : mapping or None, default=None
         Parameters of the estimator and the number of clusters (`n_clusters`), with their names as
@@ -227,18 +199,14 @@ def make_plan(
     analyses.check(estimator)
     gene_settings = GeneSettings() if genes is None else genes
     gene_settings.check(table, kept)
-    # The candidate numbers of features are checked now, since `fit` checks them only after files
-    # have been written.
-    if "n_features_to_select" in given:
-        candidate_feature_counts(
-            given["n_features_to_select"],
-            n_features=kept.size,
-            n_constant=0,
-            metric=given.get("metric", "sqeuclidean"),
-        )
     n_clusters = given.get("n_clusters")
-    if not is_local_array:
-        matrix = _transfer(matrix, table, kept, backend=backend, n_jobs=given.get("n_jobs"))
+    if is_local_array:
+        n_missing = int(np.isnan(table.data.values).sum())
+    else:
+        matrix, summary = _transfer(
+            matrix, table, kept, backend=backend, n_jobs=given.get("n_jobs")
+        )
+        n_missing = matrix.shape[0] * matrix.shape[1] - int(summary.counts.sum())
     return Plan(
         table=table,
         matrix=matrix,
@@ -254,6 +222,7 @@ def make_plan(
         command=command,
         confidence=analyses,
         genes=gene_settings,
+        n_missing=n_missing,
         concerns=_scale_concerns(table, steps) if reports_scale else (),
     )
 
@@ -359,12 +328,12 @@ def refuse_out_of_core_comparison(table: Table) -> None:
 def _transfer(
     matrix: DataMatrix,
     table: Table,
-    kept: Index,
+    kept: NDArray[np.intp],
     *,
     backend: ExecutionBackend,
     n_jobs: int | None,
-) -> DataMatrix:
-    """Transfer data to a backend, check them, and return the transferred data.
+) -> tuple[DataMatrix, Summary]:
+    """Transfer data to a backend, check them, and return the transferred data and their summary.
 
     Raises UserError if a sample or a feature has no value, or if a value is infinite.
 
@@ -383,10 +352,8 @@ def _transfer(
     """
     with backend.activate():
         transferred = backend.transfer(matrix)
-        # The data on a backend are floating-point numbers, so the attribute that states whether all
-        # values are integers is copied separately.
-        transferred.holds_integers = matrix.holds_integers
-        summary = transferred.summary(n_threads=effective_n_threads(check_n_jobs(n_jobs)))
+        with parallel.threads(check_n_jobs(n_jobs)):
+            summary = summarise(transferred)
     names = {"sample": table.sample_names, "feature": table.feature_names[kept]}
     # The summary contains the number of observed values of each sample and each feature, so no
     # further pass over the data is needed.
@@ -401,7 +368,7 @@ def _transfer(
             f"Values must be finite, but {table.source} holds inf. Correct the transformation "
             "that produced it, such as a logarithm of zero."
         )
-    return transferred
+    return transferred, summary
 
 
 def _refuse_unusable_values(X: NDArray[Any], table: Table) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,16 +24,16 @@ from mrshc.comparison import (
     default_methods,
     labels_to_score,
 )
-from mrshc.estimators.feature_refinement import UnsupportedClustersWarning
+from mrshc.estimators import UnsupportedClustersWarning
 from mrshc.io.result import Result
-from mrshc.methods import METHODS, compared_methods
-from mrshc.validation.parameters import check_integer
+from mrshc.methods import compared_methods
+from mrshc.validation import check_integer
 
 # Parameters that a comparison passes to the methods. Each method receives only the parameters that
 # its estimator has.
 _COMPARISON_PARAMETERS = (
     *("n_features_to_select", "linkage", "metric", "random_state", "n_jobs"),
-    *("selection", "refine", "robust"),
+    "robust",
 )
 
 
@@ -54,39 +53,28 @@ class FittedModel:
     warnings: tuple[str, ...]
 
 
-def fit(plan: Plan, *, checkpoint: Path | None = None, verbose: bool = False) -> Result:
+def fit(plan: Plan) -> Result:
     """Fit the method of a plan, compute the requested analyses, and return the result.
 
     Parameters
     ----------
     plan : Plan
         Data, method and parameters.
-    checkpoint : Path or None, default=None
-        File in which a search stores its finished steps. If the file exists, the steps in the file
-        are not computed again.
-    verbose : bool, default=False
-        Whether progress bars are shown.
 
     Raises
     ------
     UserError
         If the data or a parameter cannot be used.
     """
-    fitted = fit_estimator(plan, checkpoint=checkpoint, verbose=verbose)
-    return describe_fit(plan, fitted, assess_confidence(plan, fitted, verbose=verbose))
+    fitted = fit_estimator(plan)
+    return describe_fit(plan, fitted, assess_confidence(plan, fitted))
 
 
-def fit_estimator(
-    plan: Plan, *, checkpoint: Path | None = None, verbose: bool = False
-) -> FittedModel:
+def fit_estimator(plan: Plan) -> FittedModel:
     """Fit the estimator of a plan on its execution backend, and return it with its warnings.
 
-    The parameters are those of `fit`. Raises UserError if the data or a parameter cannot be used.
+    Raises UserError if the data or a parameter cannot be used.
     """
-    estimator = plan.estimator
-    settings = {"checkpoint": checkpoint, "verbose": verbose}
-    known = METHODS[plan.method].parameters
-    estimator.set_params(**{name: value for name, value in settings.items() if name in known})
     with (
         plan.backend.activate(),
         warnings.catch_warnings(record=True) as caught,
@@ -95,16 +83,7 @@ def fit_estimator(
         # By default, Python may suppress a warning that was issued before, but every fit must
         # record its own warnings.
         warnings.simplefilter("always")
-        model = estimator.fit(plan.data)
-    # This import is not at the top of the file, since the module loads numba, which is not needed
-    # if the plan is invalid.
-    from mrshc.core.kernels.compilation_cache import CompilationCacheWarning
-
-    for w in caught:
-        # This warning concerns the installation and not the result. It is therefore shown to the
-        # user but not stored with the result.
-        if issubclass(w.category, CompilationCacheWarning):
-            warnings.warn_explicit(w.message, w.category, w.filename, w.lineno)
+        model = plan.estimator.fit(plan.data)
     findings = tuple(
         w.message.finding for w in caught if isinstance(w.message, UnsupportedClustersWarning)
     )
@@ -115,8 +94,6 @@ def assess_confidence(
     plan: Plan,
     fitted: FittedModel,
     *,
-    checkpoint: Path | None = None,
-    verbose: bool = False,
     announce: Callable[[str], None] = lambda _: None,
 ) -> Confidence:
     """Return the significance and the stability of a fitted model, as far as the plan has them.
@@ -127,11 +104,6 @@ def assess_confidence(
         Data, and settings of the analyses.
     fitted : FittedModel
         The fitted estimator.
-    checkpoint : Path or None, default=None
-        File in which the significance test stores its simulations. If the file exists, the
-        simulations in the file are not repeated.
-    verbose : bool, default=False
-        Whether progress bars are shown.
     announce : callable
         Function that is called with a sentence before each analysis.
     """
@@ -144,8 +116,6 @@ def assess_confidence(
             plan.data,
             labels,
             settings=plan.confidence,
-            checkpoint=checkpoint,
-            verbose=verbose,
             announce=announce,
         )
 

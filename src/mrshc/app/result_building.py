@@ -18,9 +18,8 @@ from mrshc.app.genes import gene_set_table
 from mrshc.app.messages import comparison_notes, out_of_core_notes
 from mrshc.app.plan import Plan
 from mrshc.comparison import Comparison, agreement_scores, convert_counts_to_integers
-from mrshc.core.data.host_transfer import to_host
-from mrshc.core.trees.silhouette import average_silhouette, silhouette_widths
-from mrshc.core.trees.tree import Tree
+from mrshc.core.data.device import to_host
+from mrshc.core.trees import Tree, silhouette_widths
 from mrshc.io.comparison_file_version import COMPARISON_FORMAT, COMPARISON_VERSION
 from mrshc.io.raw_table import clean_unique_names
 from mrshc.io.result import FORMAT, FORMAT_VERSION, MAX_CUTS, Result
@@ -78,7 +77,7 @@ def build_result(
     if about["scores"] is not None:
         titles = dict(zip(annotations, samples.columns[n_own:], strict=True))
         about["scores"]["truth"] = titles[plan.truth]
-    about["chosen"]["silhouette"] = average_silhouette(distances, labels)
+    about["chosen"]["silhouette"] = _average_silhouette(distances, labels)
     about["annotations"] = {
         "samples": _annotation_kinds(samples, skip=n_own),
         "features": _annotation_kinds(features, skip=0)[: plan.table.feature_annotations.shape[1]],
@@ -136,6 +135,11 @@ def final_labels(plan: Plan, model: Any) -> NDArray[np.intp]:
     return _final_labels_and_search(model, model.sample_distances(plan.data))[0]
 
 
+def _average_silhouette(distances: NDArray[np.float64], labels: NDArray[np.intp]) -> float:
+    """Return the mean silhouette width of a partition; 0 if there is only one cluster."""
+    return float(silhouette_widths(distances, labels).mean())
+
+
 def _final_labels_and_search(
     model: Any, distances: NDArray[np.float64]
 ) -> tuple[NDArray[np.intp], list[dict[str, Any]]]:
@@ -153,7 +157,7 @@ def _final_labels_and_search(
     if given is not None and search:
         return model.labels_, search
     cuts = {*range(2, min(_MAX_CLUSTERS, len(model.linkage_matrix_)) + 1), given} - {None}
-    widths = {k: average_silhouette(distances, model.cut(k)) for k in sorted(cuts)}
+    widths = {k: _average_silhouette(distances, model.cut(k)) for k in sorted(cuts)}
     best = max(widths, key=lambda k: widths[k]) if given is None else given
     # If the method has no search, the table of candidates lists the cuts and their average
     # silhouettes.
@@ -246,8 +250,10 @@ def _cluster_statistics(
     data = model.data_of_fit(plan.data)
     usual = np.delete(np.arange(len(labels)), getattr(model, "outlier_samples_", []))
     n_clusters = int(labels.max()) + 1
-    function = partial(_block_statistics, labels=labels[usual], n_clusters=n_clusters)
-    blocks = data.select_samples(usual).map_blocks(function)
+    function = partial(
+        _block_statistics, samples=usual, labels=labels[usual], n_clusters=n_clusters
+    )
+    blocks = data.map(function)
     means, effects, scores = zip(*blocks, strict=True)
     return (
         np.concatenate(means, axis=1),
@@ -257,13 +263,18 @@ def _cluster_statistics(
 
 
 def _block_statistics(
-    block: Any, _: int, __: Any, *, labels: NDArray[np.intp], n_clusters: int
+    block: Any,
+    _: int,
+    *,
+    samples: NDArray[np.intp],
+    labels: NDArray[np.intp],
+    n_clusters: int,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Return cluster means, effect sizes and scores of a block of features.
 
-    This function is passed to `map_blocks`. `labels` contains the cluster of each row of the block.
+    `samples` are the rows of the block that are used, and `labels` their clusters.
     """
-    X = to_host(block)
+    X = to_host(block)[samples]
     with warnings.catch_warnings():
         # If a cluster has no observed value of a feature, the mean is NaN. The warning that numpy
         # then issues is not needed.
@@ -537,7 +548,6 @@ def _describe_run(
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "command": plan.command,
-        "work": plan.fingerprint,  # identifies the result if the run is started again
         "data": describe_data(plan),
         "preprocessing": _describe_steps(plan),
         "method": plan.method,
@@ -582,18 +592,14 @@ def _describe_confidence(plan: Plan, confidence: Confidence) -> dict[str, Any]:
 
 
 def describe_data(plan: Plan) -> dict[str, Any]:
-    """Return a description of the data: source, size, missing values, fingerprint and notes."""
+    """Return a description of the data: source, size, missing values and notes."""
     table = plan.table
-    # A fingerprint needs a pass over the data. For out-of-core data, this pass has already been
-    # made for `plan.matrix`.
-    source_matrix = table.data if table.data.in_memory else plan.matrix
     return {
         "source": table.source,
         "reading": table.reading,
         "n_samples": int(table.X.shape[0]),
         "n_features": int(table.X.shape[1]),
         "n_missing": plan.n_missing,
-        "fingerprint": source_matrix.fingerprint(),
         "notes": [*table.notes, *out_of_core_notes(plan)],
     }
 

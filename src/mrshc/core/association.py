@@ -194,7 +194,9 @@ def association_search(
     n, p = matrix.shape
     smallest = min_features(metric)
     share = min(max(round(_SHARE_OF_START * n_varying), _MIN_START), _MAX_START)
-    targets = sorted({min(q, n_varying) for q in (*_STARTS, share) if min(q, n_varying) >= smallest})
+    targets = sorted(
+        {min(q, n_varying) for q in (*_STARTS, share) if min(q, n_varying) >= smallest}
+    )
     ranks = [rank for rank in _START_RANKS if rank <= min(n - 1, p)]
     grid = [(q, r) for q in targets for r in ranks if r <= q or r == ranks[0]]
     path = component_path(matrix, centring, rank=ranks[-1], max_features=targets[-1])
@@ -221,7 +223,9 @@ def association_search(
     chosen = int(strengths.argmax())
     if strengths[chosen] == 0.0:  # sets that are too small cannot show whether there are clusters
         chosen = int(np.array([r.features.size >= MIN_FEATURES for r in refined]).argmax())
-    q_values = feature_q_values(matrix, refined[chosen], **settings)
+    q_values = feature_q_values(
+        matrix, refined[chosen], linkage=linkage, metric=metric, ranks=settings["ranks"]
+    )
     cuts = _cut_candidates(matrix, refined, linkage, metric, n_clusters)
     leaves = [
         n_clusters or (1 if r.is_supported(n) is False else best)
@@ -298,7 +302,6 @@ def feature_q_values(
     *,
     linkage: str,
     metric: str,
-    alpha: float,
     ranks: dict[int, Any],
 ) -> np.ndarray:
     """Return the q-values of all features in the last round of a refinement.
@@ -525,7 +528,9 @@ def analyse_variance(
     xp, n = namespace(block), block.shape[0]
     # One column for each cluster of each partition, so that sums over clusters are products.
     sizes = partitions.max(axis=1) + 1
-    members = np.hstack([p[:, None] == np.arange(k) for p, k in zip(partitions, sizes, strict=True)])
+    members = np.hstack(
+        [p[:, None] == np.arange(k) for p, k in zip(partitions, sizes, strict=True)]
+    )
     of_partition = np.repeat(np.arange(len(sizes)), sizes) == np.arange(len(sizes))[:, None]
     groups, sums = (to_device(m.astype(np.float64), block) for m in (members.T, of_partition))
     values = xp.astype(block, xp.float64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -95,7 +96,9 @@ def cluster_centres(
     )
 
 
-def _averages(X: np.ndarray, groups: list[np.ndarray], average: object) -> np.ndarray:
+def _averages(
+    X: np.ndarray, groups: list[np.ndarray], average: Callable[..., np.ndarray]
+) -> np.ndarray:
     """Return the averages of each group; those of all samples where a group has no value."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # groups without values

@@ -91,9 +91,7 @@ def _scale(X: np.ndarray, scales: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return x, (~missing).astype(np.float64)
 
 
-def _exponentials(
-    x: np.ndarray, observed: np.ndarray, eta: float
-) -> tuple[np.ndarray, np.ndarray]:
+def _exponentials(x: np.ndarray, observed: np.ndarray, eta: float) -> tuple[np.ndarray, np.ndarray]:
     """Return exp(x / eta) and exp(-x / eta), or empty arrays if they could overflow."""
     if np.abs(x).max() > _LARGEST_EXPONENT * eta:
         return np.empty((0, 0)), np.empty((0, 0))

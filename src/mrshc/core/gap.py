@@ -220,9 +220,7 @@ def _draw(
     reference += parallel.run(cluster, next_draws)
 
 
-def _dispersions(
-    distances: np.ndarray, is_second: np.ndarray, metric: str
-) -> tuple[float, float]:
+def _dispersions(distances: np.ndarray, is_second: np.ndarray, metric: str) -> tuple[float, float]:
     """Return W_1 of all samples and W_2 within two groups."""
     roots = np.sqrt(distances) if metric in SQUARED_METRICS else distances
     second = is_second.astype(np.float64)

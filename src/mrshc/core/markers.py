@@ -94,7 +94,7 @@ def marker_statistics(
         difference = means[i, 0] - means[i, 1]
         effect = np.divide(difference, sd, out=np.full(sd.size, np.nan), where=sd > 0)
         q_values = false_discovery_control(p_values[i])
-        statistics.append(MarkerStatistics(*means[i], effect, p_values[i], q_values))
+        statistics.append(MarkerStatistics(means[i, 0], means[i, 1], effect, p_values[i], q_values))
     return statistics
 
 

@@ -1,4 +1,4 @@
-"""Distances between samples with missing values: estimates, and the uncertainty of the estimates."""
+"""Distances between samples with missing values: estimates, and their uncertainty."""
 
 from __future__ import annotations
 
@@ -44,9 +44,7 @@ class CompleteSamples:
         return distances
 
 
-def _add_cityblock_excess(
-    distances: np.ndarray, values: np.ndarray, variances: np.ndarray
-) -> None:
+def _add_cityblock_excess(distances: np.ndarray, values: np.ndarray, variances: np.ndarray) -> None:
     """Add by how much the expectation of |x - y| for normal x and y exceeds |E x - E y|."""
     for x, variance in zip(values.T, variances.T, strict=True):
         uncertain, certain = np.flatnonzero(variance), np.flatnonzero(variance == 0)

@@ -81,9 +81,7 @@ def search(
     matrix: DataMatrix, centring: Centring, plan: SearchPlan, progress: parallel.Progress
 ) -> SearchResult:
     """Evaluate all pairs (q, rank), and return the one that the rule of the paper chooses."""
-    path = component_path(
-        matrix, centring, rank=plan.ranks[-1], max_features=plan.targets[-1]
-    )
+    path = component_path(matrix, centring, rank=plan.ranks[-1], max_features=plan.targets[-1])
     smallest = min_features(plan.metric)
     sets = dict(
         zip(

@@ -1,4 +1,4 @@
-"""The choice of the rank, of the number of features and of K by silhouettes (Algorithms 3 and 4)."""
+"""Choice of the rank, of the number of features and of K by silhouettes (Algorithms 3 and 4)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ def reference_k(targets: Sequence[int], leaf_counts: dict[tuple[int, int], int])
     these numbers, so that at least two q reach it, and never less than 2. The paper defines K for
     a single q.
     """
-    largest = sorted(max(n for (q, _), n in leaf_counts.items() if q == target) for target in targets)
+    largest = sorted(
+        max(n for (q, _), n in leaf_counts.items() if q == target) for target in targets
+    )
     return max(2, largest[-2 if len(largest) > 1 else -1])
 
 
@@ -52,7 +54,7 @@ def choose(table: dict[str, np.ndarray]) -> tuple[int, np.ndarray, np.ndarray]:
 
 
 def iterative_choice(silhouettes: Sequence[float]) -> tuple[int, list[int]]:
-    """Return the position that Algorithm 3 (over ranks) or 4 (over q) chooses, and those it removes.
+    """Return the position that Algorithm 3 (over ranks) or 4 (over q) chooses, and those removed.
 
     If the silhouettes never rise, the first is chosen; if they never fall, the one after the
     largest rise. Otherwise the last local minimum is removed, and so on. End points count as

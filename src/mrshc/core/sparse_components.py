@@ -149,7 +149,7 @@ class ComponentPath:
         There may be fewer if these already have `stop_at` features.
         """
         with self._lock:
-            found = self.bounds.setdefault(l1_bound, None) or self._empty()
+            found = self.bounds.get(l1_bound) or self._empty()
             self.bounds[l1_bound] = found
         with found.lock:  # searches that need the same bound wait for each other
             selected = found.loadings[: found.n_known].any(axis=0)

@@ -117,7 +117,9 @@ class DataDissimilarity:
                 some = used[start : start + step]
                 total += self._distances(self.matrix.columns(some), some, weights[some])
         else:
-            total += sum(self.matrix.map(lambda block, start: self._of_block(block, start, weights)))
+            total += sum(
+                self.matrix.map(lambda block, start: self._of_block(block, start, weights))
+            )
         if self._rescale is not None:
             total *= self._rescale
             np.fill_diagonal(total, 0.0)
@@ -183,7 +185,7 @@ class DataDissimilarity:
         return np.ascontiguousarray(distances.T)
 
 
-def _shared_counts(block: Any, start: int) -> np.ndarray:
+def _shared_counts(block: Any, _: int) -> np.ndarray:
     """Return for how many features of a block both samples of each pair are observed."""
     xp = namespace(block)
     observed = xp.astype(~xp.isnan(block), xp.float64)
@@ -191,7 +193,7 @@ def _shared_counts(block: Any, start: int) -> np.ndarray:
 
 
 def _rows(values: Any, observed: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return features in rows, and the mask of their values, which is empty without missing ones."""
+    """Return features in rows, and the mask of their values; it is empty if none is missing."""
     rows = np.ascontiguousarray(to_host(values).T)
     mask = np.empty((0, 0)) if observed is None else np.ascontiguousarray(to_host(observed).T)
     return rows, mask
@@ -255,7 +257,7 @@ class L1Path:
     def search(self, q: int) -> FeatureWeights:
         """Return weights of which q are not zero, or a number close to q."""
         bound, _ = bisect_l1_bound(
-            lambda bound, stop_at: self.solve(bound).features,
+            lambda bound, _: self.solve(bound).features,
             q,
             largest=float(np.sqrt(self._dissimilarity.n_features)),
         )

@@ -113,7 +113,7 @@ class PartitionPath:
     def search(self, q: int) -> SparsePartition:
         """Return a solution with q non-zero weights, or a number close to q."""
         bound, _ = bisect_l1_bound(
-            lambda bound, stop_at: self.solve(bound).features,
+            lambda bound, _: self.solve(bound).features,
             q,
             largest=float(np.sqrt(self._columns.shape[1])),
         )

@@ -83,10 +83,9 @@ class SpikeAndSlab:
 def _unit_positive_part(differences: np.ndarray) -> np.ndarray:
     """Return the positive part, scaled to norm 1; if there is none, the largest is kept."""
     positive = np.maximum(differences, 0.0)
-    norm = np.linalg.norm(positive)
-    if norm == 0.0:
-        positive[int(differences.argmax())] = norm = 1.0
-    return positive / norm
+    if not positive.any():
+        positive[differences.argmax()] = 1.0
+    return positive / np.linalg.norm(positive)
 
 
 def spike_and_slab(

@@ -50,7 +50,7 @@ def summarise(matrix: DataMatrix) -> Summary:
     )
 
 
-def _summarise_block(block: Any, start: int) -> tuple[Any, ...]:
+def _summarise_block(block: Any, _: int) -> tuple[Any, ...]:
     xp = namespace(block)
     values = xp.astype(block, xp.float64)
     n, b = block.shape
@@ -89,7 +89,7 @@ def column_variances(X: np.ndarray) -> np.ndarray:
 
 def variances(matrix: DataMatrix) -> np.ndarray:
     """Return the variances of all features, in one pass."""
-    parts = matrix.map(lambda block, start: column_variances(to_host(block)))
+    parts = matrix.map(lambda block, _: column_variances(to_host(block)))
     return np.concatenate(list(parts))
 
 

@@ -232,8 +232,7 @@ class _Check:
         np.maximum.at(self._radius, self._group, radii)
 
     def __call__(self, block: Any, start: int, outside: np.ndarray) -> tuple[Any, np.ndarray]:
-        """Return the violating features, and a mask of the iterates whose thresholds they exceed.
-        """
+        """Return the violating features, and a mask of the iterates that they violate."""
         xp, centred = namespace(block), self._centring(block, start)
         norms = xp.sqrt(xp.sum(centred * centred, axis=0))
         slopes = xp.abs(to_device(self._centres, block) @ centred)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from numbers import Number
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +40,8 @@ from mrshc.validation import (
     check_table,
     column_names,
     in_order_of_fit,
+    refuse_incomparable_samples,
+    warn_caller,
 )
 
 if TYPE_CHECKING:
@@ -134,6 +134,7 @@ class HierarchicalClusterer(ClusterMixin, FeatureSelector):
     n_clusters: Any
     linkage: Any
     metric: Any
+    labels_: np.ndarray
     _centres: ClusterCentres | None
 
     def cut(self, k: int) -> np.ndarray:
@@ -203,16 +204,7 @@ class HierarchicalClusterer(ClusterMixin, FeatureSelector):
                 "predict needs clusters, but n_clusters was None in the fit. Set it, and fit again."
             )
         columns = check_new_samples(self, X, self._centres.features)
-        is_comparable = self._centres.comparable(columns)
-        if not is_comparable.all():
-            wanted = "an observed value"
-            if self._centres.metric == "correlation":
-                wanted = "at least three observed values, not all equal,"
-            raise ValueError(
-                f"Every new sample needs {wanted} among the features that the clusters are "
-                f"compared in ({columns.shape[1]:,}), but sample {int(is_comparable.argmin())} "
-                "does not have this. Drop it."
-            )
+        refuse_incomparable_samples(self._centres, columns)
         return self._centres.distances(columns)
 
     def markers(self, X: Any, *, k: int | None = None, alpha: float = 0.05) -> pd.DataFrame:
@@ -276,21 +268,27 @@ class HierarchicalClusterer(ClusterMixin, FeatureSelector):
                 groups = {"inside": contrast.inside, "outside": contrast.outside}
                 listed = {g: ", ".join(map(str, np.unique(labels[s]))) for g, s in groups.items()}
                 sizes = {"n_inside": inside.size, "n_outside": outside.size}
-                described.append({"contrast": contrast.kind, "node": contrast.node} | listed | sizes)
+                described.append(
+                    {"contrast": contrast.kind, "node": contrast.node} | listed | sizes
+                )
                 contrasts.append(type(contrast)(contrast.kind, contrast.node, inside, outside))
         if usual.size < matrix.shape[0]:
             matrix = ArrayMatrix(matrix.values[usual])
         features = np.arange(matrix.shape[1]) if names is None else np.array(names, dtype=object)
         blocks = []
         with parallel.threads(1):
-            statistics = marker_statistics(
-                matrix,
-                np.flatnonzero(self._tree_features()),
-                contrasts,
-                linkage=self.linkage,
-                metric=self.metric,
-                weights=self._tree_weights(),
-            ) if contrasts else []
+            statistics = (
+                marker_statistics(
+                    matrix,
+                    np.flatnonzero(self._tree_features()),
+                    contrasts,
+                    linkage=self.linkage,
+                    metric=self.metric,
+                    weights=self._tree_weights(),
+                )
+                if contrasts
+                else []
+            )
         for description, result in zip(described, statistics, strict=True):
             sign = np.sign(np.nan_to_num(result.mean_inside - result.mean_outside)).astype(int)
             table = pd.DataFrame(
@@ -337,7 +335,9 @@ class HierarchicalClusterer(ClusterMixin, FeatureSelector):
         check_is_fitted(self)
         if k is None and self._centres is not None:
             return self._centres
-        return self._compute_centres(self.data_of_fit(X), self.labels_ if k is None else self.cut(k))
+        return self._compute_centres(
+            self.data_of_fit(X), self.labels_ if k is None else self.cut(k)
+        )
 
     def data_of_fit(self, X: Any) -> DataMatrix:
         """Return X as the data on which the tree was built; raise ValueError if it cannot be."""
@@ -518,9 +518,5 @@ def check_cut(n_clusters: Any, n: int) -> int | None:
 
 
 def warn_unsupported(finding: str, advice: str) -> None:
-    """Warn at the line of the user that called the fit."""
-    frame, level = sys._getframe(), 1
-    packages = ("mrshc", "sklearn", "joblib")
-    while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] in packages:
-        frame, level = frame.f_back, level + 1
-    warnings.warn(UnsupportedClustersWarning(finding, advice), stacklevel=level)
+    """Warn that the data support fewer clusters than expected."""
+    warn_caller(UnsupportedClustersWarning(finding, advice))

@@ -296,7 +296,7 @@ def _split_simulated(null: GaussianNull, procedure: Any, seed: list[int]) -> flo
 
 
 def _uses_all_features(model: Any, p: int) -> bool:
-    wanted = getattr(model, "n_features_to_select", None)
+    wanted: Any = getattr(model, "n_features_to_select", None)
     is_selector = isinstance(model, HighVarianceHC | MrSHC)
     return is_selector and not isinstance(wanted, str) and bool(np.min(wanted) >= p)
 
@@ -312,7 +312,7 @@ def _split_of_refit(model: Any, statistic: Any, X: np.ndarray, seed: int) -> _Sp
     return _first_split(X, divide, statistic)
 
 
-def _split_of_tree(model: Any, statistic: Any, X: np.ndarray, seed: int) -> _Split:
+def _split_of_tree(model: Any, statistic: Any, X: np.ndarray, _: int) -> _Split:
     """Return the first split of a tree of all features."""
 
     def divide(part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -512,7 +512,7 @@ def _fit_observed(model: Any, X: np.ndarray) -> np.ndarray:
 def _check_data(model: Any, X: Any, function: str) -> np.ndarray:
     """Return the data of a fit as an array; raise ValueError if X are not these data."""
     if not isinstance(model, HierarchicalClusterer):
-        raise ValueError(
+        raise TypeError(
             f"{function} needs a fitted estimator with a tree, such as AssociationHC, got "
             f"{type(model).__name__}."
         )
@@ -536,7 +536,7 @@ def _check_data(model: Any, X: Any, function: str) -> np.ndarray:
         known = model.linkage_matrix_
         if not np.allclose(Z[:, 2], known[:, 2], rtol=1e-6, atol=1e-9 * known[-1, 2]):
             raise ValueError(
-                "X must be the data of the fit, but its samples have other distances. Pass the data "
-                "that were passed to fit, with samples and features in the same order."
+                "X must be the data of the fit, but its samples have other distances. Pass the "
+                "data that were passed to fit, with samples and features in the same order."
             )
     return matrix.values

@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrshc.core.data.absent_chunks import absent_chunk_warnings
-from mrshc.core.data.hdf5_zarr_safe_access import (
+from mrshc.io.memory import refuse_larger_than_memory
+from mrshc.io.raw_table import RawTable, as_floats, rounding_notes
+from mrshc.io.stored.absent_chunks import absent_chunk_warnings
+from mrshc.io.stored.hdf5_zarr_safe_access import (
     UnsafeContentError,
     encoding_type,
     get_member,
@@ -21,10 +23,8 @@ from mrshc.core.data.hdf5_zarr_safe_access import (
     has_plain_dtype,
     read_attribute,
 )
-from mrshc.core.data.shape_and_dtype import is_integer_dtype
-from mrshc.core.data.sparse_matrix import CompressedParts
-from mrshc.io.memory import refuse_larger_than_memory
-from mrshc.io.raw_table import RawTable, as_floats, rounding_notes
+from mrshc.io.stored.shape_and_dtype import is_integer_dtype
+from mrshc.io.stored.sparse_matrix import CompressedParts
 from mrshc.io.stored_matrix import (
     OpenMatrix,
     StoredMatrix,

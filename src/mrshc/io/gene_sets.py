@@ -19,7 +19,7 @@ from mrshc.io.streams import (
     peek_head,
     table_error,
 )
-from mrshc.utils.text_cleaning import clean_text
+from mrshc.shell.text_cleaning import clean_text
 
 # Largest number of characters in a line, enough for a set of a million genes. Without a limit, a
 # file without line breaks, such as a damaged one, would be read into memory as a single line.

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from mrshc.core.data.conversion import as_data_matrix
-from mrshc.errors import Parameter, Sentence, Setting
 from mrshc.io.raw_table import RawTable, parse_number
 from mrshc.io.streams import FlawError
+from mrshc.shell.data_matrix import as_data_matrix
+from mrshc.shell.wording import Parameter, Sentence, Setting
 
 
 def mark_missing_values(table: RawTable, na_values: Collection[str]) -> None:

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrshc.core.data.conversion import as_data_matrix
-from mrshc.errors import Sentence, Setting
 from mrshc.io.raw_table import RawTable
 from mrshc.io.streams import FlawError
+from mrshc.shell.data_matrix import as_data_matrix
+from mrshc.shell.wording import Sentence, Setting
 
 # Words that are usual titles of annotations of samples. Symbols of genes are avoided: "arm" and
 # "run", for example, are genes of the fruit fly, and "chip" is a name of STUB1.

@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mrshc.core.data.conversion import as_data_matrix
-from mrshc.errors import Sentence, Setting
 from mrshc.io.raw_table import Orientation, RawTable, clean_unique_names, parse_annotation
 from mrshc.io.streams import FlawError
 from mrshc.io.table import Table, missing_values_message
-from mrshc.utils.text_cleaning import clean_text
+from mrshc.shell.data_matrix import as_data_matrix
+from mrshc.shell.text_cleaning import clean_text
+from mrshc.shell.wording import Sentence, Setting
 
 # Smallest numbers of samples and features that are accepted. With two samples there is only one
 # tree, and with one feature there is nothing to select.

@@ -9,18 +9,19 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mrshc.core.trees.cluster_centres import ClusterCentres
-from mrshc.errors import Parameter, ParameterError, UserError
+from mrshc.core.centres import ClusterCentres
+from mrshc.errors import UserError
 from mrshc.io.result import Result
 from mrshc.io.result_table_checks import learnt_column
 from mrshc.io.table import Table
 from mrshc.preprocessing.new_samples import SavedStep, preprocess_new
-from mrshc.validation.new_samples import (
-    match_features,
+from mrshc.shell.wording import Parameter, ParameterError
+from mrshc.validation import (
+    check_table,
+    positions_of_features,
     refuse_extreme_values,
     refuse_incomparable_samples,
 )
-from mrshc.validation.tables import check_numeric_table
 
 
 def predict_clusters(result: Result, X: Any) -> pd.DataFrame:
@@ -131,7 +132,7 @@ def _needed_values(
             f"got {type(X).__name__}. Pass a pandas DataFrame with the names as columns."
         )
     positions = _match(names, [str(name) for name in X.columns], transposed=X.index)
-    frame = check_numeric_table(X.iloc[:, positions])
+    frame = check_table(X.iloc[:, positions])
     return frame.to_numpy(dtype=np.float64, na_value=np.nan), [str(name) for name in X.index]
 
 
@@ -147,7 +148,7 @@ def _match(names: Sequence[str], given: Sequence[str], *, transposed: Any) -> ND
             "are. Give {features}, or transpose the table.",
             features=Parameter("features"),
         )
-    return match_features(names, given)
+    return positions_of_features(names, given)
 
 
 def _refuse_other_counts(

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mrshc.core.data.conversion import as_data_matrix
 from mrshc.io.streams import FlawError, check_numeric_matrix
-from mrshc.utils.text_cleaning import clean_text
+from mrshc.shell.data_matrix import as_data_matrix
+from mrshc.shell.text_cleaning import clean_text
 
 if TYPE_CHECKING:
     import pandas as pd

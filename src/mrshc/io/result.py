@@ -17,10 +17,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mrshc.core.selection import SelectionRule, find_rule
-from mrshc.core.selection.explanation import format_count
 from mrshc.enrichment import gene_name
-from mrshc.errors import Sentence, Setting, UserError
+from mrshc.errors import UserError
 from mrshc.exports import gct
 from mrshc.io.result_table_checks import (
     BRANCHES_FILE,
@@ -37,7 +35,8 @@ from mrshc.io.result_table_checks import (
 from mrshc.io.saved_file_reading import check_schema, load_schema, read_json
 from mrshc.io.streams import FlawError
 from mrshc.methods import METHODS
-from mrshc.utils.text_cleaning import guard_formula
+from mrshc.shell.text_cleaning import guard_formula
+from mrshc.shell.wording import Sentence, Setting, format_count
 
 FORMAT = "mrshc result"
 # This number must be increased when the meaning of a file changes. Results in other versions of the
@@ -114,7 +113,7 @@ class Result:
         between the mean of the cluster and that of all other samples, divided by the pooled
         standard deviation within these two groups: the `effect_size` of the markers, here for all
         features. A score is infinite if the feature does not vary within the groups. With
-        refinement or `selection="association"`, there are also q-values and a column that states
+        the method association, there are also q-values and a column that states
         whether the feature is associated with the clusters. If the stability was computed,
         "selection_frequency" is the share of the subsamples in which the feature was selected. The
         index contains the names of the features. The selected features come first. Within the
@@ -370,18 +369,17 @@ class Result:
 
     @property
     def starts_from_several_sets(self) -> bool:
-        """Whether the selection rule refined several start sets, as "association" does.
+        """Whether several start sets were replaced by associated features.
 
         The rank and the loadings are then those of the start set that led to the result.
         """
-        return self.selection_rule is not None and self.selection_rule.refines_candidates
+        return "strength" in self.chosen_candidate
 
     @property
     def n_features_before_refinement(self) -> int:
-        """Number of features that sparse components selected, before any refinement.
+        """Number of features that sparse components selected.
 
-        With `selection="association"`, this is the number of features of the start set that led to
-        the result.
+        With the method association, it is that of the start set that led to the result.
         """
         if self.starts_from_several_sets:
             # The table of candidates has the numbers of features after the refinement. A feature
@@ -390,15 +388,9 @@ class Result:
         return int(self.chosen_candidate.get("n_features", self.n_features_selected_))
 
     @property
-    def selection_rule(self) -> SelectionRule | None:
-        """The selection rule of the search; None for methods without a selection rule."""
-        return find_rule(self.chosen_candidate)
-
-    @property
-    def evidence(self) -> float | None:
-        """Evidence of the chosen candidate; None if the selection rule is not "evidence"."""
-        value: float | None = self.chosen_candidate.get("evidence")
-        return value
+    def has_components(self) -> bool:
+        """Whether the search compared sets of features that sparse components selected."""
+        return "rank" in self.chosen_candidate
 
     @property
     def n_missing(self) -> int:
@@ -453,7 +445,7 @@ class Result:
             has_option = "robust" in METHODS[self.about["method"]].parameters
             advice = Sentence(
                 "; {method}{robust} sets outlying samples apart",
-                method="" if has_option else "the method mrshc with ",
+                method="" if has_option else "the method association with ",
                 robust=Setting("robust", True),
             )
         return [

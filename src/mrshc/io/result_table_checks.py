@@ -17,8 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mrshc.core.selection import find_rule
-from mrshc.core.trees.tree import check_linkage
+from mrshc.core.trees import check_linkage
 from mrshc.enrichment import DIRECTIONS
 from mrshc.exports import format_gct_cell
 from mrshc.io.formats.gct import read_gct
@@ -35,8 +34,8 @@ from mrshc.io.saved_file_reading import (
 )
 from mrshc.io.streams import FlawError
 from mrshc.methods import METHODS
-from mrshc.utils.text_cleaning import unguard_formula
-from mrshc.utils.url_templates import find_template_flaw
+from mrshc.shell.text_cleaning import unguard_formula
+from mrshc.shell.url_templates import find_template_flaw
 
 About = dict[str, Any]  # the content of result.json
 Columns = dict[str, NDArray[Any]]  # columns of a table by title, each of shape (n_rows,)
@@ -59,8 +58,10 @@ _ANNOTATION_TYPES = {
 # features and the rank (see `mrshc.plotting.search_story`).
 _RANK_SEARCH_COLUMNS = {
     *("n_features_target", "n_features", "n_leaves", "silhouette", "reached"),
-    *("screened_out", "best_rank", "removed"),
 }
+# Further columns of the two methods that search over ranks: of AssociationHC and of MrSHC.
+_ASSOCIATION_COLUMNS = {"n_associated", "strength"}
+_SILHOUETTE_COLUMNS = {"screened_out", "best_rank", "removed"}
 # Columns that plots and the report need for other methods. The keys are columns that identify the
 # method.
 _OTHER_SEARCH_COLUMNS = {
@@ -217,9 +218,13 @@ def check_candidates(rows: Sequence[dict[str, Any]]) -> None:
         return
     titles = rows[0].keys()
     check_condition(all(row.keys() == titles for row in rows), "has candidates of different kinds")
-    if (rule := find_rule(titles)) is not None:
-        check_condition(titles >= _RANK_SEARCH_COLUMNS, "has incomplete candidates")
-        scores = [row[title] for row in rows for title in rule.columns]
+    if "rank" in titles:
+        has_scores = titles >= _ASSOCIATION_COLUMNS
+        check_condition(
+            titles >= _RANK_SEARCH_COLUMNS and (has_scores or titles >= _SILHOUETTE_COLUMNS),
+            "has incomplete candidates",
+        )
+        scores = [row[title] for row in rows for title in _ASSOCIATION_COLUMNS if has_scores]
         # Plots and messages use the scores in computations, but the schema allows null in any
         # column.
         check_condition(

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mrshc.errors import Parameter, Sentence
 from mrshc.io.formats import InputFile, unknown_format_error
 from mrshc.io.formats.excel import is_workbook, read_workbook
 from mrshc.io.missing_marks import replace_missing
@@ -30,7 +29,8 @@ from mrshc.io.streams import (
 from mrshc.io.table import Table
 from mrshc.io.text_tables.dialect import detect_dialect
 from mrshc.io.text_tables.lines import LineReader, Row, iterate_rows, row_length_error
-from mrshc.utils.text_cleaning import clean_text
+from mrshc.shell.text_cleaning import clean_text
+from mrshc.shell.wording import Parameter, Sentence
 
 # Largest number of sample names in a message. Five names are enough to recognise the mistake, and
 # fit on one line.

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrshc.io.streams import FlawError
-from mrshc.utils.text_cleaning import unguard_formula
+from mrshc.shell.text_cleaning import unguard_formula
 
 Schema = Mapping[str, Any]
 

@@ -10,19 +10,15 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mrshc.core.array_types import Index
-from mrshc.core.data.array_file import open_array
-from mrshc.core.data.block_reading import BlockReader, aligned_blocks
-from mrshc.core.data.data_matrix import DataMatrix
-from mrshc.core.data.hdf5_zarr_safe_access import encoding_type
-from mrshc.core.data.passes import BlockFunction
-from mrshc.core.data.shape_and_dtype import block_dtype, is_integer_dtype
-from mrshc.core.data.sparse_matrix import SPARSE_ENCODINGS, CompressedParts, open_sparse_group
-from mrshc.core.data.sparse_structure import StructureError
-from mrshc.errors import Sentence, Setting
+from mrshc.core.data.files import FileMatrix, open_sparse_group
+from mrshc.core.data.matrix import DataMatrix, float_dtype
 from mrshc.io import memory
 from mrshc.io.memory import format_size
+from mrshc.io.stored.hdf5_zarr_safe_access import encoding_type
+from mrshc.io.stored.sparse_matrix import SPARSE_ENCODINGS, CompressedParts
+from mrshc.io.stored.sparse_structure import StructureError
 from mrshc.io.streams import FlawError, check_numeric_matrix
+from mrshc.shell.wording import Sentence, Setting
 
 R = TypeVar("R")
 OpenMatrix = Callable[[str, str], Any]
@@ -74,8 +70,7 @@ class StoredMatrix(DataMatrix):
         n, p = self.node.shape if self._parts is None else self._parts.shape
         self.shape = (int(p), int(n)) if transposed else (int(n), int(p))
         values = self.node if self._parts is None else self._parts.data
-        self.dtype = block_dtype(values.dtype, path)
-        self.holds_integers = is_integer_dtype(values.dtype)
+        self.dtype = float_dtype(values.dtype, self.shape, path)
 
     @property
     def T(self) -> StoredMatrix:  # noqa: N802 - as numpy calls it
@@ -113,35 +108,35 @@ class StoredMatrix(DataMatrix):
             )
 
     @cached_property
-    def _reader(self) -> BlockReader:
-        """The object that reads blocks of columns; it is created when values are first needed."""
+    def _matrix(self) -> DataMatrix:
+        """The matrix that is read; it is opened when values are first needed."""
         if self._parts is None:
-            return open_array(self.node, transposed=self._transposed)
+            return FileMatrix(self.node, transposed=self._transposed)
         return open_sparse_group(self.node)
 
-    def map_blocks(self, function: BlockFunction[R]) -> Iterator[R]:
-        """Yield function(block, start, numpy) for each block of columns, in order.
+    def columns(self, index: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Return the columns with the given indices."""
+        return self._matrix.columns(index)
 
-        `start` is the position of the first column of the block. The third argument is the module
-        numpy.
-        """
-        return self._reader.map_blocks(function)
-
-    def columns(self, indices: Index) -> NDArray[Any]:
-        """Return the columns at `indices` as an array of shape (n_samples, n_indices)."""
-        return self._reader.columns(indices)
+    def map(self, function: Callable[[Any, int], R]) -> Iterator[R]:
+        """Yield function(block, start) for all blocks of columns."""
+        return self._matrix.map(function)
 
     @property
-    def chunk_widths(self) -> tuple[int, ...]:
-        """Number of columns of each block, in order, for other processes that read blocks."""
-        blocks = aligned_blocks(*self.shape, self._reader.chunk_width)
-        return tuple(block.stop - block.start for block in blocks)
+    def nbytes(self) -> int:
+        """Number of bytes of the values in memory."""
+        return self.shape[0] * self.shape[1] * self.dtype.itemsize
+
+    @property
+    def chunk_width(self) -> int:  # type: ignore[override]
+        """Number of columns that are stored together."""
+        return self._matrix.chunk_width
 
     def __getitem__(self, where: tuple[slice, slice]) -> NDArray[Any]:
         """Return the values in a slice of rows and a slice of columns; Dask calls this method."""
         rows, columns = where
-        start, stop, _ = columns.indices(self.shape[1])
-        return self._reader.read_block(slice(start, stop))[rows]
+        wanted = np.arange(self.shape[1])[columns]
+        return self.columns(wanted)[rows].astype(self.dtype)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return the function and the arguments with which another process opens the matrix."""

@@ -17,8 +17,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from mrshc.errors import Sentence, UserError
-from mrshc.utils.text_cleaning import clean_text
+from mrshc.errors import UserError
+from mrshc.shell.text_cleaning import clean_text
+from mrshc.shell.wording import Sentence
 
 # The file name that stands for standard input, as in Unix tools, and the name of standard input in
 # messages.

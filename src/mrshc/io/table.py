@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mrshc.core.data.conversion import as_data_matrix
-from mrshc.core.data.data_matrix import DataMatrix
+from mrshc.core.data.matrix import DataMatrix
+from mrshc.shell.data_matrix import as_data_matrix
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from mrshc.errors import Parameter, ParameterError, Sentence, Setting
 from mrshc.io.formats import ReadingOptions, find_format_in_blocks, list_formats, read_raw_table
 from mrshc.io.orientation import MIN_SAMPLES, orient_table
 from mrshc.io.raw_table import Orientation
 from mrshc.io.sample_annotations import join_annotations, read_sample_annotations
 from mrshc.io.streams import FlawError, TableError, display_name, table_error
 from mrshc.io.table import Table
+from mrshc.shell.wording import Parameter, ParameterError, Sentence, Setting
 
 # Names of separators that are difficult to type in a shell.
 _NAMED_SEPARATORS = {"tab": "\t", r"\t": "\t", "space": " "}

@@ -6,8 +6,8 @@ import math
 import os
 from typing import Any
 
-from mrshc.core.data.absent_chunks import chunk_storage, walk_directory
 from mrshc.io.memory import format_size
+from mrshc.io.stored.absent_chunks import chunk_storage, walk_directory
 from mrshc.io.streams import FlawError
 
 # No compression method attains this ratio: zstd compresses at most 32,768 equal bytes into one

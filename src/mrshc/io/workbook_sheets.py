@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from mrshc.errors import Parameter, Sentence
 from mrshc.io.streams import FlawError
 from mrshc.io.text_tables.lines import Row
+from mrshc.shell.wording import Parameter, Sentence
 
 # Number of bytes of a sheet that are searched at a time for merged cells (1 MiB). The number is not
 # tuned: it does not affect the result.

@@ -11,7 +11,6 @@ from mrshc.optional_packages import require_packages
 # The check comes first, so that its message is shown and not that of the failed import.
 require_packages(["matplotlib", "pandas"], purpose="mrshc.plotting", extra="plot")
 
-from mrshc.core.selection import Curve, SearchStory
 from mrshc.plotting.bar_plots import loadings, markers, silhouettes
 from mrshc.plotting.branch_marks import BranchMark, branch_marks
 from mrshc.plotting.colours import (
@@ -38,7 +37,7 @@ from mrshc.plotting.heatmap_plot import heatmap
 from mrshc.plotting.loading_order import largest_loadings
 from mrshc.plotting.method_trees_plot import dendrograms
 from mrshc.plotting.picture_files import write_picture
-from mrshc.plotting.search_explanation import search_story
+from mrshc.plotting.search_explanation import Curve, SearchStory, search_story
 from mrshc.plotting.search_plot import search_curves
 from mrshc.plotting.silhouette_layout import SilhouetteRows, silhouette_rows
 from mrshc.plotting.split_verdicts import SplitMark, split_marks

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from numpy.typing import NDArray
 
-from mrshc.core.array_types import Float
-from mrshc.errors import Parameter, ParameterError, invalid_parameter_error
-from mrshc.validation.parameters import check_integer
+from mrshc.shell.wording import Parameter, ParameterError, invalid_parameter_error
+from mrshc.validation import check_integer
 
 # Largest number of clusters or levels that is accepted. A tree of more than 10**6 samples would
 # need more memory than computers have, so there cannot be more clusters. The limit is not tuned: it
@@ -174,7 +174,7 @@ def check_table(name: str, table: Any, *, columns: Iterable[str]) -> Any:
     return table
 
 
-def check_numbers(name: str, values: Any) -> Float:
+def check_numbers(name: str, values: Any) -> NDArray[np.float64]:
     """Return `values` as a float64 array; raise ValueError if a value is not a real number.
 
     The error message calls the argument `name`.

@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from mrshc.core.array_types import Float
-from mrshc.core.selection.explanation import format_count
 from mrshc.plotting import figure_parts
 from mrshc.plotting.arguments import (
     check_axes,
@@ -43,7 +41,8 @@ from mrshc.plotting.model_data import (
 from mrshc.plotting.palettes import check_palette
 from mrshc.plotting.silhouette_layout import SilhouetteRows, silhouette_rows
 from mrshc.plotting.strongest_markers import marker_panels
-from mrshc.utils.sample_alignment import align_together
+from mrshc.shell.sample_alignment import align_together
+from mrshc.shell.wording import format_count
 
 # Colours of positive and negative values: blue and orange from the palette of annotations. Readers
 # with colour vision deficiency can distinguish these two colours.
@@ -167,7 +166,9 @@ def silhouettes(
     return ax
 
 
-def _draw_silhouette_axis(ax: Axes, values: Float, *, limits: tuple[float, float] | None) -> None:
+def _draw_silhouette_axis(
+    ax: Axes, values: NDArray[np.float64], *, limits: tuple[float, float] | None
+) -> None:
     """Draw vertical lines at zero and at the average width, and label the horizontal axis."""
     average = float(values.mean())
     ax.axvline(average, color="#000000", linestyle=(0, (5, 3)), linewidth=1.0, label="average")
@@ -471,7 +472,9 @@ def loadings(
     return figure
 
 
-def _check_loadings(components: ArrayLike, feature_names: Any) -> tuple[Float, list[Any]]:
+def _check_loadings(
+    components: ArrayLike, feature_names: Any
+) -> tuple[NDArray[np.float64], list[Any]]:
     """Return the components as a matrix, and the names of its columns as a list.
 
     Raise ValueError if there is no component, or if the number of names differs from the number of
@@ -498,7 +501,7 @@ def _plural(noun: str, number: int) -> str:
 
 def _draw_signed_bars(
     ax: Axes,
-    values: Float,
+    values: NDArray[np.float64],
     *,
     names: Sequence[Any],
     inches: float,

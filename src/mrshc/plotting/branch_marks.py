@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from mrshc.core.array_types import Float, Index, Mask
-from mrshc.core.inference.branch_significance import BranchSignificance
-from mrshc.core.inference.stability import StabilityResult
-from mrshc.core.trees.tree import check_linkage
+from mrshc.core.stability import StabilityResult
+from mrshc.core.trees import check_linkage
+from mrshc.estimators.confidence import BranchSignificance
 from mrshc.plotting.arguments import check_numbers, check_table
 from mrshc.plotting.dendrogram_layout import clusters_of_merges
 
@@ -214,18 +213,20 @@ def result_tests(result: Any) -> dict[str, Any] | None:
     }
 
 
-def result_support(result: Any) -> Float | None:
+def result_support(result: Any) -> NDArray[np.float64] | None:
     """Return the support of each row of the linkage matrix; None if it was not computed.
 
     `result` is a Result, whose attribute `branches` lists the nodes from the root downwards.
     """
     if result.branches is None or "support" not in result.branches:
         return None
-    support: Float = result.branches["support"].to_numpy()[::-1]
+    support: NDArray[np.float64] = result.branches["support"].to_numpy()[::-1]
     return support
 
 
-def _tests_of_nodes(significance: Any, *, n_merges: int) -> tuple[Float, Mask]:
+def _tests_of_nodes(
+    significance: Any, *, n_merges: int
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Return the p-value of each node, NaN if it was not tested, and whether it is significant."""
     p_values, significant = np.full(n_merges, np.nan), np.zeros(n_merges, dtype=bool)
     if significance is None:
@@ -242,7 +243,7 @@ def _tests_of_nodes(significance: Any, *, n_merges: int) -> tuple[Float, Mask]:
             f"{', '.join(str(column.shape) for column in numbers)}. Pass one value for each node."
         )
     node, p_of_tests, is_significant = (column[is_tested] for column in numbers)
-    nodes: Index = node.astype(np.intp)
+    nodes: NDArray[np.intp] = node.astype(np.intp)
     if nodes.size and not 0 <= nodes.min() <= nodes.max() < n_merges:
         raise ValueError(
             f"significance must be that of the tree, whose nodes have the rows 0 to "
@@ -252,7 +253,7 @@ def _tests_of_nodes(significance: Any, *, n_merges: int) -> tuple[Float, Mask]:
     return p_values, significant
 
 
-def _support_of_nodes(stability: Any, *, n_merges: int) -> Float:
+def _support_of_nodes(stability: Any, *, n_merges: int) -> NDArray[np.float64]:
     """Return the support of each node, NaN if it is not known."""
     if stability is None:
         return np.full(n_merges, np.nan)

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.colors import to_hex
+from numpy.typing import NDArray
 
-from mrshc.core.array_types import Float
 from mrshc.plotting.arguments import check_n_clusters
 from mrshc.plotting.dendrogram_layout import shortened
 from mrshc.plotting.palettes import (
@@ -20,8 +20,8 @@ from mrshc.plotting.palettes import (
     check_palette,
     check_scale,
 )
-from mrshc.utils.sample_alignment import SampleNames, align_samples, is_permuted_index
-from mrshc.utils.text_cleaning import clean_text
+from mrshc.shell.sample_alignment import SampleNames, align_samples, is_permuted_index
+from mrshc.shell.text_cleaning import clean_text
 
 # Colours of annotations: the palette of Okabe and Ito. Readers with colour vision deficiency can
 # distinguish its colours. The yellow of the palette is left out, since it has too little contrast
@@ -183,7 +183,7 @@ def cluster_colours(n_clusters: int, *, palette: Any = None) -> tuple[str, ...]:
     return level_colours(n_clusters, palette=colours)
 
 
-def _rgb_channels(colour: str) -> Float:
+def _rgb_channels(colour: str) -> NDArray[np.float64]:
     """Return the red, green and blue values of a colour `#RRGGBB`, each from 0 to 255."""
     return np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)], dtype=np.float64)
 

@@ -9,9 +9,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import Colormap
 from matplotlib.patches import Rectangle
+from numpy.typing import NDArray
 
-from mrshc.core.array_types import Float, Index
-from mrshc.core.inference.stability import StabilityResult
+from mrshc.core.stability import StabilityResult
 from mrshc.plotting import figure_parts
 from mrshc.plotting.arguments import (
     check_axes,
@@ -25,7 +25,7 @@ from mrshc.plotting.dendrogram_layout import dendrogram_lines, fitting_labels, o
 from mrshc.plotting.fitted_names import resolve_sample_names
 from mrshc.plotting.palettes import check_colour_map
 from mrshc.plotting.tree_plots import colour_clusters
-from mrshc.utils.sample_alignment import align_square, sample_names
+from mrshc.shell.sample_alignment import align_square, sample_names
 
 # Side of the matrix, in inches. It was chosen by eye; it does not affect any result.
 _SIDE_INCHES = 5.0
@@ -125,7 +125,7 @@ def consensus_matrix(
     return ax
 
 
-def _check_consensus(stability: Any, *, n: int) -> Float:
+def _check_consensus(stability: Any, *, n: int) -> NDArray[np.float64]:
     """Return the consensus of n samples; raise ValueError if it has another shape."""
     is_result = isinstance(stability, StabilityResult)
     values = check_numbers("stability", stability.consensus if is_result else stability)
@@ -138,7 +138,7 @@ def _check_consensus(stability: Any, *, n: int) -> Float:
 
 
 def _draw_matrix(
-    ax: Axes, values: Float, *, colour_map: Colormap, limits: tuple[float, float]
+    ax: Axes, values: NDArray[np.float64], *, colour_map: Colormap, limits: tuple[float, float]
 ) -> None:
     """Draw the matrix and its colour bar."""
     # Without interpolation, each pair has exactly the colour of its value.
@@ -154,7 +154,7 @@ def _draw_matrix(
     bar.ax.tick_params(labelsize=figure_parts.SMALL_FONT)
 
 
-def _draw_clusters(ax: Axes, labels: Index, *, palette: tuple[str, ...]) -> None:
+def _draw_clusters(ax: Axes, labels: NDArray[np.intp], *, palette: tuple[str, ...]) -> None:
     """Draw the borders of the clusters, and strips with their colours and numbers.
 
     `labels` are in the order of the leaves, and `palette` contains the colours of the clusters.

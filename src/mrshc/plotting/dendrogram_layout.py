@@ -11,15 +11,14 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.cluster import hierarchy
 from scipy.spatial.distance import squareform
 
-from mrshc.core.array_types import Float, Index
-from mrshc.core.trees.tree import EUCLIDEAN_LINKAGES, Tree, check_linkage
+from mrshc.core.trees import EUCLIDEAN_LINKAGES, Tree, check_linkage
 from mrshc.plotting.arguments import check_numbers, refusal
-from mrshc.utils.text_cleaning import clean_text
-from mrshc.validation.parameters import check_integer
+from mrshc.shell.text_cleaning import clean_text
+from mrshc.validation import check_integer
 
 POINTS_PER_INCH = 72.0
 # Height of a line of text as a multiple of the font size. A factor of 1.2 is usual for consecutive
@@ -53,8 +52,8 @@ class DendrogramLines:
         Upper end of the scale of heights; None for the height of the highest merge.
     """
 
-    order: Index
-    forks: Float
+    order: NDArray[np.intp]
+    forks: NDArray[np.float64]
     max_height: float | None = None
 
     @property
@@ -160,7 +159,7 @@ def with_max_height(lines: DendrogramLines, max_height: Any) -> DendrogramLines:
     return replace(lines, max_height=float(max_height))
 
 
-def _condensed_distances(distances: ArrayLike, n: int) -> Float:
+def _condensed_distances(distances: ArrayLike, n: int) -> NDArray[np.float64]:
     """Return a square matrix of distances in scipy's condensed form.
 
     Raise ValueError if the shape of the matrix is not (n, n).
@@ -171,11 +170,11 @@ def _condensed_distances(distances: ArrayLike, n: int) -> Float:
             f"distances must have the shape {(n, n)}, got {square.shape}. Pass the distances "
             "between all samples of the tree, or None to keep the order of the merges."
         )
-    condensed: Float = squareform(square, checks=False)
+    condensed: NDArray[np.float64] = squareform(square, checks=False)
     return condensed
 
 
-def clusters_of_merges(linkage_matrix: ArrayLike, labels: ArrayLike) -> Index:
+def clusters_of_merges(linkage_matrix: ArrayLike, labels: ArrayLike) -> NDArray[np.intp]:
     """Return the cluster that contains each merge, or -1 if the merge joins several clusters.
 
     Parameters
@@ -311,7 +310,7 @@ def cut_height(linkage_matrix: ArrayLike, k: int) -> float:
     return float(padded[n - k : n - k + 2].mean()) if k > 1 else float(padded[-1])
 
 
-def order_by_leaves(name: str, values: Iterable[Any], *, order: Index) -> list[Any]:
+def order_by_leaves(name: str, values: Iterable[Any], *, order: NDArray[np.intp]) -> list[Any]:
     """Return the values of the samples in the order of the leaves, from left to right.
 
     Parameters

@@ -22,7 +22,7 @@ from mrshc.plotting.dendrogram_layout import (
     shortened_names,
 )
 from mrshc.plotting.notebook_display import DisplayedFigure
-from mrshc.utils.text_cleaning import clean_text
+from mrshc.shell.text_cleaning import clean_text
 
 # Font size of tick labels and legends, in points. The size is smaller than matplotlib's default of
 # 10 points, since many names have to fit into a figure.

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from mrshc.plotting.arguments import check_names
-from mrshc.utils.sample_alignment import align_samples, is_default_index, sample_names
+from mrshc.shell.sample_alignment import align_samples, is_default_index, sample_names
 
 
 def resolve_sample_names(model: Any, names: Iterable[Any] | None) -> list[Any] | None:

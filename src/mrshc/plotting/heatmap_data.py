@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.cluster import hierarchy
 from scipy.spatial.distance import squareform
 
-from mrshc.core.array_types import Float, Index, Mask
 from mrshc.plotting.arguments import check_numbers
 
 # A feature counts as constant if its standard deviation is at most this proportion of its largest
@@ -23,7 +22,9 @@ _MIN_COMMON_SAMPLES = 3
 _VARIANCE_TOLERANCE = 1e-9
 
 
-def standardised(selected: ArrayLike, *, outlying: Index | None = None) -> Float:
+def standardised(
+    selected: ArrayLike, *, outlying: NDArray[np.intp] | None = None
+) -> NDArray[np.float64]:
     """Return features scaled to mean zero and standard deviation one.
 
     Parameters
@@ -66,11 +67,13 @@ def standardised(selected: ArrayLike, *, outlying: Index | None = None) -> Float
     X = np.where(observed, X - X.sum(axis=0, where=used) / n_used, 0.0)
     spread = np.sqrt((X**2).sum(axis=0, where=used) / n_used)
     varies = spread > _SPREAD_TOLERANCE
-    scaled: Float = np.where(observed, X * varies / np.where(varies, spread, 1.0), np.nan)
+    scaled: NDArray[np.float64] = np.where(
+        observed, X * varies / np.where(varies, spread, 1.0), np.nan
+    )
     return scaled
 
 
-def usual_samples(selected: ArrayLike, outlying: Index | None) -> Float:
+def usual_samples(selected: ArrayLike, outlying: NDArray[np.intp] | None) -> NDArray[np.float64]:
     """Return the rows of all samples that are not outlying.
 
     A heat map computes its tree of features from these rows, since a single outlying sample could
@@ -108,7 +111,7 @@ def usual_samples(selected: ArrayLike, outlying: Index | None) -> Float:
     return X if outlying is None else np.delete(X, outlying, axis=0)
 
 
-def _check_matrix(selected: ArrayLike) -> Float:
+def _check_matrix(selected: ArrayLike) -> NDArray[np.float64]:
     """Return the selected features as a float64 matrix.
 
     Raise ValueError if `selected` is not a two-dimensional array of real numbers.
@@ -122,7 +125,7 @@ def _check_matrix(selected: ArrayLike) -> Float:
     return X
 
 
-def correlation_distances(selected: ArrayLike) -> Float:
+def correlation_distances(selected: ArrayLike) -> NDArray[np.float64]:
     """Return 1 - correlation for each pair of features.
 
     The correlation of two features is computed from the samples in which both features are
@@ -141,7 +144,7 @@ def correlation_distances(selected: ArrayLike) -> Float:
         is constant in these samples.
     """
     X = standardised(selected)
-    observed: Mask = np.isfinite(X)
+    observed: NDArray[np.bool_] = np.isfinite(X)
     X, weight = np.where(observed, X, 0.0), observed.astype(np.float64)
     n_common = weight.T @ weight
     # Entry (i, j) of `sums` is the sum of the values of feature i in the samples in which features
@@ -168,7 +171,7 @@ def correlation_distances(selected: ArrayLike) -> Float:
     return (distances + distances.T) / 2
 
 
-def feature_tree(selected: ArrayLike) -> Float:
+def feature_tree(selected: ArrayLike) -> NDArray[np.float64]:
     """Return a tree of features, built by average linkage with the distance 1 - correlation.
 
     Parameters
@@ -206,5 +209,5 @@ def feature_tree(selected: ArrayLike) -> Float:
     condensed = squareform(distances, checks=False)
     # Rounding errors can give identical features a distance of about 1e-16 instead of zero. The
     # distances are rounded to 12 decimals, so ties are broken in the same way on every machine.
-    tree: Float = hierarchy.linkage(np.round(condensed, 12), "average")
+    tree: NDArray[np.float64] = hierarchy.linkage(np.round(condensed, 12), "average")
     return tree

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from mrshc.core.array_types import Float, Index
 from mrshc.plotting.arguments import check_names, check_numbers
 from mrshc.plotting.fitted_names import fitted_feature_names, label_features
-from mrshc.utils.sample_alignment import SampleNames, are_same_names, feature_names_of
+from mrshc.shell.sample_alignment import SampleNames, are_same_names, feature_names_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -33,9 +32,9 @@ class FeaturesToDraw:
         Names by which annotations of the features are matched.
     """
 
-    values: Float
+    values: NDArray[np.float64]
     names: list[Any]
-    positions: Index
+    positions: NDArray[np.intp]
     n_passed: int
     known_names: SampleNames
 
@@ -155,7 +154,7 @@ def _support_in(model: Any, table: Any, shape: tuple[int, ...]) -> Any:
     return None
 
 
-def _known_names(model: Any, table: Any, *, positions: Index | None) -> list[Any] | None:
+def _known_names(model: Any, table: Any, *, positions: NDArray[np.intp] | None) -> list[Any] | None:
     """Return the names of the features of a table; None if they have no names.
 
     `positions` are the positions of the features in the data of the fit; None if they are unknown.
@@ -176,7 +175,7 @@ def _known_names(model: Any, table: Any, *, positions: Index | None) -> list[Any
     return [known[i] for i in positions]
 
 
-def _check_values(table: ArrayLike, n: int) -> Float:
+def _check_values(table: ArrayLike, n: int) -> NDArray[np.float64]:
     """Return the values of the features of n samples as a float64 matrix.
 
     Raise ValueError if `table` is not a matrix of real numbers with n rows and at least one column.

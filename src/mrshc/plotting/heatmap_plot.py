@@ -11,10 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.colors import Colormap, to_rgba
 from matplotlib.figure import Figure
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from mrshc.core.array_types import Float, Index
-from mrshc.core.selection.explanation import format_count
 from mrshc.plotting import figure_parts
 from mrshc.plotting.arguments import check_limits, check_model, check_size, check_title
 from mrshc.plotting.colours import (
@@ -43,7 +41,8 @@ from mrshc.plotting.tree_plots import (
     draw_tree,
     tree_legend_sections,
 )
-from mrshc.utils.sample_alignment import SampleNames, align_samples, sample_names
+from mrshc.shell.sample_alignment import SampleNames, align_samples, sample_names
+from mrshc.shell.wording import format_count
 
 # By default, the colour scale ends at these numbers of standard deviations. Without a limit, a
 # single outlier would make the colours of all other values pale. Nearly all values of a normally
@@ -318,7 +317,7 @@ def _measure_cells(panels: _HeatmapPanels) -> _HeatmapPanels:
     return replace(panels, cells_size=figure_parts.size_in_inches(panels.cells))
 
 
-def _draw_feature_bars(ax: Axes, bars: Sequence[AnnotationBar], *, rows: Index) -> None:
+def _draw_feature_bars(ax: Axes, bars: Sequence[AnnotationBar], *, rows: NDArray[np.intp]) -> None:
     """Draw a vertical bar for each annotation of the features, with its name above the bar.
 
     `rows` are the indices of the features from top to bottom.
@@ -350,7 +349,7 @@ def _draw_feature_bars(ax: Axes, bars: Sequence[AnnotationBar], *, rows: Index) 
     ax.spines[:].set_visible(False)
 
 
-def _draw_feature_tree(ax: Axes, X: Float) -> Index:
+def _draw_feature_tree(ax: Axes, X: NDArray[np.float64]) -> NDArray[np.intp]:
     """Draw the tree of features with its root on the left, and return the order of its leaves.
 
     The order consists of the indices of the features from top to bottom. If there is only one
@@ -373,7 +372,11 @@ def _draw_feature_tree(ax: Axes, X: Float) -> Index:
 
 
 def _draw_cells(
-    panels: _HeatmapPanels, cells: Float, *, colour_map: Colormap, limits: tuple[float, float]
+    panels: _HeatmapPanels,
+    cells: NDArray[np.float64],
+    *,
+    colour_map: Colormap,
+    limits: tuple[float, float],
 ) -> None:
     """Draw standardised values as colours, and a colour bar below the heat map.
 

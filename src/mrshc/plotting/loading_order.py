@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from mrshc.core.array_types import Index
 from mrshc.plotting.arguments import check_numbers, check_top
 
 
-def largest_loadings(component: ArrayLike, top: int) -> Index:
+def largest_loadings(component: ArrayLike, top: int) -> NDArray[np.intp]:
     """Return the features with the largest absolute loadings on a component.
 
     Parameters
@@ -47,5 +46,5 @@ def largest_loadings(component: ArrayLike, top: int) -> Index:
             "one row of components_."
         )
     # A stable sort keeps features with equal absolute loadings in the order of the data.
-    largest: Index = np.argsort(-sizes, kind="stable")[: check_top(top)]
+    largest: NDArray[np.intp] = np.argsort(-sizes, kind="stable")[: check_top(top)]
     return largest[sizes[largest] > 0]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from mrshc.core.trees.tree import Tree, check_linkage
+from mrshc.core.trees import Tree, check_linkage
 from mrshc.plotting import figure_parts
 from mrshc.plotting.arguments import check_model, check_names, check_size
 from mrshc.plotting.colours import (
@@ -26,8 +26,8 @@ from mrshc.plotting.dendrogram_layout import (
 )
 from mrshc.plotting.fitted_names import resolve_sample_names
 from mrshc.plotting.tree_plots import dendrogram, tree_legend_sections
-from mrshc.utils.sample_alignment import sample_names
-from mrshc.validation.parameters import check_integer
+from mrshc.shell.sample_alignment import sample_names
+from mrshc.validation import check_integer
 
 # Height of a panel without the names of the samples, in inches. Four panels fit on one page.
 _HEIGHT = 2.6

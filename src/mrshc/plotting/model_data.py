@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mrshc.core.trees.silhouette import silhouette_widths
+from mrshc.core.trees import silhouette_widths
 from mrshc.plotting.fitted_names import fitted_feature_names, label_features
-from mrshc.utils.sample_alignment import align_samples, feature_names_of
+from mrshc.shell.sample_alignment import align_samples, feature_names_of
 
 
 def is_model(value: Any) -> bool:

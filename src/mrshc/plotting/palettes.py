@@ -11,7 +11,7 @@ from matplotlib import colormaps
 from matplotlib.colors import Colormap, LinearSegmentedColormap, ListedColormap, to_hex, to_rgba
 
 from mrshc.plotting.arguments import refusal
-from mrshc.utils.text_cleaning import clean_text
+from mrshc.shell.text_cleaning import clean_text
 
 # A colour map with at most this many colours is a list of separate colours, such as "Set2" or
 # "tab20", which has the most. Colour maps with more colours are continuous scales.

@@ -11,10 +11,10 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.axes import Axes
 
-from mrshc.errors import invalid_parameter_error
 from mrshc.plotting.arguments import check_path
-from mrshc.utils.atomic_files import atomic_write
-from mrshc.validation.parameters import check_number
+from mrshc.shell.atomic_files import atomic_write
+from mrshc.shell.wording import invalid_parameter_error
+from mrshc.validation import check_number
 
 # Largest number of dots per inch. A figure of 16 inches, the largest default width, is then 38,400
 # pixels wide, which is below the limit of 65,536 pixels in matplotlib's Agg backend.

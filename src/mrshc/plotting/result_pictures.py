@@ -170,23 +170,9 @@ def features_for_heatmap(result: Any) -> pd.DataFrame:
     return selected[[name for name in selected.columns if name in best]]
 
 
-def _before_refinement_title(result: Any) -> str | None:
-    """Return a title for plots of the search, or None if the selected features were not refined.
-
-    Refinement replaces the features that the search selected. If there was a refinement, the title
-    states that the plot shows the search before the refinement. A selection rule that refines all
-    candidates has no search before the refinement.
-    """
-    if not result.about["supported"] or result.starts_from_several_sets:
-        return None
-    return "Search for features, before their refinement"
-
-
 def _loadings_title(result: Any) -> str | None:
     """Return a title for the plot of loadings, or None if they are those of all features chosen."""
-    if result.about["supported"] and result.starts_from_several_sets:
-        return "Sparse components of the start set"
-    return _before_refinement_title(result)
+    return "Sparse components of the start set" if result.about["supported"] else None
 
 
 # Silhouette widths and markers compare clusters, so they are defined only if there are several.
@@ -248,7 +234,7 @@ def _draw_consensus(result: Any, *, size: tuple[float, float] | None = None) -> 
 
 
 def _draw_search(result: Any, *, size: tuple[float, float] | None = None) -> Any:
-    return search_curves(result, title=_before_refinement_title(result), size=size)
+    return search_curves(result, size=size)
 
 
 def _draw_loadings(result: Any) -> Any:

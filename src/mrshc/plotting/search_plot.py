@@ -10,12 +10,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from mrshc.core.selection import Curve, SearchStory
 from mrshc.plotting import figure_parts
 from mrshc.plotting.arguments import check_limits, check_model, check_size, check_title, refusal
 from mrshc.plotting.dendrogram_layout import fitting_labels
 from mrshc.plotting.palettes import check_palette
-from mrshc.plotting.search_explanation import search_story
+from mrshc.plotting.search_explanation import Curve, SearchStory, search_story
 
 # Marker of the chosen candidate: a star. It is larger than the other markers and has a different
 # colour, so it can be found at a glance.

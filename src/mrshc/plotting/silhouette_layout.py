@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from mrshc.core.array_types import Float, Index
 from mrshc.plotting.arguments import check_numbers
 from mrshc.plotting.colours import natural_sort_key
 
@@ -34,12 +33,12 @@ class SilhouetteRows:
         Vertical position of the middle of each cluster.
     """
 
-    order: Index
-    places: Float
-    clusters: Index
+    order: NDArray[np.intp]
+    places: NDArray[np.float64]
+    clusters: NDArray[np.intp]
     names: tuple[str, ...]
-    averages: Float
-    centres: Float
+    averages: NDArray[np.float64]
+    centres: NDArray[np.float64]
 
 
 def silhouette_rows(widths: ArrayLike, labels: ArrayLike) -> SilhouetteRows:

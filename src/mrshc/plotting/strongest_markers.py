@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mrshc.core.array_types import Float
 from mrshc.plotting.arguments import check_n_clusters, check_table, check_top
 
 
@@ -32,7 +32,7 @@ class MarkerPanel:
 
     heading: str
     features: tuple[str, ...]
-    effects: Float
+    effects: NDArray[np.float64]
     n_all: int
 
 

@@ -16,10 +16,8 @@ from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from mrshc.core.array_types import Index
-from mrshc.core.selection.explanation import format_count
 from mrshc.plotting import figure_parts
 from mrshc.plotting.arguments import check_axes, check_model, check_size, check_title
 from mrshc.plotting.branch_marks import BranchMark, branch_marks, significance_note
@@ -57,7 +55,8 @@ from mrshc.plotting.node_marks import (
     label_nodes,
 )
 from mrshc.plotting.split_verdicts import SplitMark, Verdict, split_marks
-from mrshc.utils.sample_alignment import align_square, sample_names
+from mrshc.shell.sample_alignment import align_square, sample_names
+from mrshc.shell.wording import format_count
 
 # Width of a leaf, in inches. It is sufficient for a rotated name of 8 points and the space to the
 # next name.
@@ -456,7 +455,7 @@ def _write_bar_names(
 
 
 def _write_coloured_leaf_names(
-    ax: Axes, names: Sequence[Any], *, bars: Sequence[AnnotationBar], order: Index
+    ax: Axes, names: Sequence[Any], *, bars: Sequence[AnnotationBar], order: NDArray[np.intp]
 ) -> None:
     """Write the names of the samples below the leaves, in colour.
 
@@ -536,9 +535,8 @@ def gap_tests(
     Raises
     ------
     ValueError
-        If the model lacks one of the two attributes, if no node was tested, which is the case with
-        `selection="association"`, `selection="evidence"` and `refine=True`, or if another argument
-        is not valid.
+        If the model lacks one of the two attributes, as all but MrSHC do, if no node was tested,
+        or if another argument is not valid.
 
     See Also
     --------
@@ -601,9 +599,7 @@ def _refuse_model_without_tests(model: Any) -> None:
     if not len(tests) or ("node" in tests and not len(tests["node"])):
         raise ValueError(
             "gap_tests needs nodes that were tested with the gap statistic, but no node of this "
-            "model was tested: with selection='association' or 'evidence' and with refine=True, "
-            "the tree is cut without gap tests. Use dendrogram to draw the tree, or fit with "
-            "selection='silhouette' and refine=False."
+            "model was tested. Use dendrogram to draw the tree, or fit MrSHC."
         )
 
 

@@ -10,10 +10,9 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mrshc.core.array_types import Float, Mask
-from mrshc.errors import ParameterError, Setting
 from mrshc.preprocessing.steps import LARGEST, NewSampleUse, Step, format_count
-from mrshc.validation.parameters import check_integer, check_number
+from mrshc.shell.wording import ParameterError, Setting
+from mrshc.validation import check_integer, check_number
 
 _MILLION = 1e6
 # Smallest number of features from which size factors are computed, unless half of all features are
@@ -60,7 +59,7 @@ class LowCountFilter(_CountStep, SelectorMixin, BaseEstimator):
     Attributes
     ----------
     support_ : ndarray of shape (n_features_in_,)
-        Mask of the selected features.
+        NDArray[np.bool_] of the selected features.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -138,7 +137,7 @@ class LowCountFilter(_CountStep, SelectorMixin, BaseEstimator):
         samples = format_count(self.min_samples, "sample")
         return f"at least {self.min_count:.6g} in at least {samples}"
 
-    def _get_support_mask(self) -> Mask:
+    def _get_support_mask(self) -> NDArray[np.bool_]:
         check_is_fitted(self)
         return self.support_
 
@@ -400,7 +399,7 @@ class SizeFactors(_CountStep, OneToOneFeatureMixin, TransformerMixin, BaseEstima
             span += f", {factors.min():.2g} to {factors.max():.2g}"
         return f"samples divided by size factors{span}{_describe_prior_count(self.prior_count)}"
 
-    def _compute_factors(self, X: NDArray[Any]) -> Float:
+    def _compute_factors(self, X: NDArray[Any]) -> NDArray[np.float64]:
         """Return the size factor of each sample; raise ValueError if one is not defined."""
         is_used = self.reference_ > 0
         ratios = X[:, is_used] / self.reference_[is_used]
@@ -424,9 +423,9 @@ def _describe_prior_count(count: float) -> str:
     return f", prior count {count:.6g}" if count else ""
 
 
-def _sample_totals(X: NDArray[Any]) -> Float:
+def _sample_totals(X: NDArray[Any]) -> NDArray[np.float64]:
     """Return the sum of the observed values of each sample; raise ValueError if a sum is 0."""
-    totals: Float = np.asarray(np.nansum(X, axis=1, dtype=np.float64))
+    totals: NDArray[np.float64] = np.asarray(np.nansum(X, axis=1, dtype=np.float64))
     if not totals.all():
         raise ValueError(
             f"Every sample needs a count above 0, but sample {totals.argmin()} has none. Remove it."

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 
-from mrshc.core.array_types import Float, Index, Mask
 from mrshc.preprocessing.steps import NewSampleUse, Step, format_count
-from mrshc.validation.parameters import check_integer, check_option
+from mrshc.validation import check_integer, check_option
 
 # Maximum number of distances in memory at a time. In double precision, the distances take 16 MB,
 # and their computation takes a few times as much memory. The number has not been tuned; it does not
@@ -181,7 +180,7 @@ class NeighborImputer(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         return f"imputed {missing} from the {format_count(self.n_neighbors, f'nearest {one}')}"
 
 
-def _refuse_empty_samples(missing: Mask) -> None:
+def _refuse_empty_samples(missing: NDArray[np.bool_]) -> None:
     """Raise ValueError if a sample has no observed value; `missing` marks the missing values."""
     empty = missing.all(axis=1)
     if empty.any():
@@ -241,7 +240,7 @@ def _fill_missing_cells(
         target[block] = part
 
 
-def _split_observed(X: Float) -> tuple[Float, NDArray[np.float32]]:
+def _split_observed(X: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float32]]:
     """Return X with missing values replaced by 0, and the indicators of observed values.
 
     An indicator is 1 if the value is observed, and 0 if the value is missing. Indicators are in
@@ -251,7 +250,9 @@ def _split_observed(X: Float) -> tuple[Float, NDArray[np.float32]]:
     return np.where(observed, X, 0.0), observed.astype(np.float32)
 
 
-def _squared_distances(left: Float, right: Float, *, common: NDArray[np.float32]) -> Float:
+def _squared_distances(
+    left: NDArray[np.float64], right: NDArray[np.float64], *, common: NDArray[np.float32]
+) -> NDArray[np.float64]:
     """Return the mean squared difference between each row and each donor.
 
     The mean is taken over the columns that are observed in both the row and the donor. If there are
@@ -273,7 +274,7 @@ def _squared_distances(left: Float, right: Float, *, common: NDArray[np.float32]
     distances : ndarray of shape (n_rows, n_donors)
         Mean squared differences.
     """
-    out: Float = left @ right
+    out: NDArray[np.float64] = left @ right
     np.maximum(out, 0.0, out=out)  # rounding errors can make the sum negative
     out[common == 0] = np.inf
     out /= np.maximum(common, 1.0)
@@ -281,8 +282,13 @@ def _squared_distances(left: Float, right: Float, *, common: NDArray[np.float32]
 
 
 def _neighbor_means(
-    distances: Float, i: Index, *, columns: Index, values: NDArray[Any], k: int
-) -> Float:
+    distances: NDArray[np.float64],
+    i: NDArray[np.intp],
+    *,
+    columns: NDArray[np.intp],
+    values: NDArray[Any],
+    k: int,
+) -> NDArray[np.float64]:
     """Return, for each missing value, the mean over the k nearest donors.
 
     Only donors with an observed value in the column of the missing value are used.
@@ -325,7 +331,9 @@ def _neighbor_means(
     return means
 
 
-def _nearest_donors(distances: Float, n_candidates: int) -> tuple[Index, Float]:
+def _nearest_donors(
+    distances: NDArray[np.float64], n_candidates: int
+) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     """Return the indices and the distances of the `n_candidates` nearest donors of each row.
 
     Both arrays have the shape (n_rows, n_candidates). Each row is sorted by increasing distance.
@@ -339,7 +347,9 @@ def _nearest_donors(distances: Float, n_candidates: int) -> tuple[Index, Float]:
     )
 
 
-def _means_over_candidates(candidates: Float, distances: Float, *, k: int) -> tuple[Float, Mask]:
+def _means_over_candidates(
+    candidates: NDArray[np.float64], distances: NDArray[np.float64], *, k: int
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Return the means over the k nearest observed candidates, and whether each is exact.
 
     The candidates are the nearest donors. A mean is exact if it equals the mean over the k nearest
@@ -370,7 +380,9 @@ def _means_over_candidates(candidates: Float, distances: Float, *, k: int) -> tu
     return means, is_exact
 
 
-def _means_over_all_donors(distances: Float, values: NDArray[Any], *, k: int) -> Float:
+def _means_over_all_donors(
+    distances: NDArray[np.float64], values: NDArray[Any], *, k: int
+) -> NDArray[np.float64]:
     """Return the mean of each column over the k donors that are nearest to one row.
 
     Only donors with an observed value in the column are used. If all distances of these donors are

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.feature_selection import SelectorMixin
 
-from mrshc.core.array_types import Float, Index, Mask
 from mrshc.errors import UserError
 
 # Steps are registered when their modules are imported, and a saved result may contain any of them.
@@ -48,7 +48,7 @@ class SavedStep:
     parameters: Mapping[str, Any]
     use: NewSampleUse
     description: str
-    learnt: Mapping[str, Float]
+    learnt: Mapping[str, NDArray[np.float64]]
 
 
 def step_use(step: Any) -> NewSampleUse:
@@ -60,7 +60,9 @@ def step_use(step: Any) -> NewSampleUse:
     return use
 
 
-def needed_features(steps: Sequence[Any], n_steps_passed: Index, used: Index) -> Index:
+def needed_features(
+    steps: Sequence[Any], n_steps_passed: NDArray[np.intp], used: NDArray[np.intp]
+) -> NDArray[np.intp]:
     """Return the indices of the features that new samples need, in increasing order.
 
     A step that is applied to samples needs all features that the data of the fit had at this step.
@@ -79,14 +81,14 @@ def needed_features(steps: Sequence[Any], n_steps_passed: Index, used: Index) ->
 
 
 def learnt_values(
-    steps: Sequence[Any], n_steps_passed: Index, needed: Index
-) -> dict[tuple[int, str], Float]:
+    steps: Sequence[Any], n_steps_passed: NDArray[np.intp], needed: NDArray[np.intp]
+) -> dict[tuple[int, str], NDArray[np.float64]]:
     """Return the values that steps learnt for the needed features, by step and attribute.
 
     A value is NaN if an earlier step removed the feature. The parameters are those of
     `needed_features`, and its result.
     """
-    values: dict[tuple[int, str], Float] = {}
+    values: dict[tuple[int, str], NDArray[np.float64]] = {}
     for i, step in enumerate(steps):
         for name in getattr(step, "learnt_arrays", ()) if step_use(step) in _APPLIED else ():
             if not hasattr(step, name):  # not needed with the parameters of the step
@@ -98,8 +100,12 @@ def learnt_values(
 
 
 def preprocess_new(
-    X: Float, steps: Sequence[SavedStep], *, n_steps_passed: Index, names: Sequence[str]
-) -> tuple[Float, Mask]:
+    X: NDArray[np.float64],
+    steps: Sequence[SavedStep],
+    *,
+    n_steps_passed: NDArray[np.intp],
+    names: Sequence[str],
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Return preprocessed new samples, and a mask of the features that no step removed.
 
     Parameters
@@ -148,7 +154,7 @@ def _unknown_step_error(saved: SavedStep) -> UserError:
     )
 
 
-def _restore(saved: SavedStep, present: Mask, *, labels: list[str]) -> Any:
+def _restore(saved: SavedStep, present: NDArray[np.bool_], *, labels: list[str]) -> Any:
     """Return a fitted step for the features in the mask `present`, with `labels` for messages."""
     try:
         step: Any = Step.classes[saved.name](**saved.parameters)
@@ -163,7 +169,7 @@ def _restore(saved: SavedStep, present: Mask, *, labels: list[str]) -> Any:
     return step
 
 
-def _refuse_missing_values(X: Float, saved: SavedStep) -> None:
+def _refuse_missing_values(X: NDArray[np.float64], saved: SavedStep) -> None:
     """Raise UserError if a value is missing that the step would impute."""
     n_missing = int(np.isnan(X).sum())
     if n_missing:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Literal
@@ -12,9 +12,6 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_array
 
-from mrshc.core.array_types import Index
-from mrshc.core.parallel import ProgressCallback
-from mrshc.errors import invalid_parameter_error
 from mrshc.preprocessing.counts import LowCountFilter
 from mrshc.preprocessing.imputation import NeighborImputer
 from mrshc.preprocessing.presets import NORMALIZATIONS, PRESETS
@@ -27,7 +24,8 @@ from mrshc.preprocessing.steps import (
     Thresholds,
     VarianceFilter,
 )
-from mrshc.validation.parameters import check_option
+from mrshc.shell.wording import invalid_parameter_error
+from mrshc.validation import check_option
 
 # Count that is added to normalised counts by default, so that zeros have a logarithm.
 _PRIOR_COUNT = 1.0
@@ -87,10 +85,12 @@ class Prepared:
     """
 
     X: NDArray[Any]  # (n_samples, n_features_after)
-    kept: Index  # (n_features_after,)
+    kept: NDArray[np.intp]  # (n_features_after,)
     log: tuple[StepReport, ...]
     steps: tuple[Any, ...] = ()
-    n_steps_passed: Index = field(default_factory=lambda: np.empty(0, np.intp))  # (n_features,)
+    n_steps_passed: NDArray[np.intp] = field(
+        default_factory=lambda: np.empty(0, np.intp)
+    )  # (n_features,)
 
 
 def dudoit2002() -> list[Any]:
@@ -267,7 +267,7 @@ def prepare(
     steps: Iterable[Any],
     *,
     feature_names: Sequence[Any] | None = None,
-    progress: ProgressCallback | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Prepared:
     """Apply preprocessing steps to data, and return the new data with a report on each step.
 
@@ -353,7 +353,7 @@ def prepare(
 
 def _apply_step(
     step: Any, before: NDArray[Any], *, feature_labels: list[str]
-) -> tuple[NDArray[Any], Index, StepReport]:
+) -> tuple[NDArray[Any], NDArray[np.intp], StepReport]:
     """Return the data after a step, the indices of the remaining columns, and a report.
 
     Raise ValueError if fewer than two columns remain, or if the step changes the number of columns

@@ -13,10 +13,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mrshc.core.array_types import Float
-from mrshc.core.data.conversion import as_data_matrix
-from mrshc.errors import Parameter, Sentence, Setting
-from mrshc.utils.caller_warnings import warn_caller
+from mrshc.shell.data_matrix import as_data_matrix
+from mrshc.shell.wording import Parameter, Sentence, Setting
+from mrshc.validation import warn_caller
 
 # Number of values that are examined at most. Whole columns at regular intervals are examined, so
 # out-of-core data need no pass over the data. Quantiles of a million values are accurate.
@@ -188,7 +187,7 @@ def detect_scale(X: Any) -> DataScale:
     return DataScale(kind=kind, skewness=skewness, smallest=float(values.min()))
 
 
-def _examined_columns(X: Any) -> Float:
+def _examined_columns(X: Any) -> NDArray[np.float64]:
     """Return columns of X at regular intervals, with about `_MAX_VALUES` values at most."""
     matrix = as_data_matrix(X)
     n, p = matrix.shape
@@ -197,7 +196,7 @@ def _examined_columns(X: Any) -> Float:
     return np.asarray(matrix.columns(indices), dtype=np.float64)
 
 
-def _are_counts(values: Float, sample: Float) -> bool:
+def _are_counts(values: NDArray[np.float64], sample: NDArray[np.float64]) -> bool:
     """Return whether data are counts; `values` are the finite values of `sample`."""
     is_in_range = _MIN_LARGEST_COUNT <= values.max() < _MAX_LARGEST_COUNT and values.min() >= 0
     if not is_in_range or np.any(values != np.rint(values)):

@@ -10,10 +10,8 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mrshc.core.array_types import Float, Mask
-from mrshc.core.data.statistics import column_blocks
-from mrshc.errors import Parameter, ParameterError, PythonOnly, Sentence, Setting
-from mrshc.validation.parameters import check_integer, check_number, check_option
+from mrshc.shell.wording import Parameter, ParameterError, PythonOnly, Sentence, Setting
+from mrshc.validation import check_integer, check_number, check_option
 
 # Data types of the transformed data. Data in single precision are not converted to double
 # precision, which would take twice the memory.
@@ -214,7 +212,7 @@ class RangeFilter(Step, SelectorMixin, BaseEstimator):
     Attributes
     ----------
     support_ : ndarray of shape (n_features_in_,)
-        Mask of the selected features.
+        NDArray[np.bool_] of the selected features.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -299,11 +297,11 @@ class RangeFilter(Step, SelectorMixin, BaseEstimator):
         conditions = [f"{what} > {limit:.6g}" for what, limit in limits if limit is not None]
         return " and ".join(conditions) or "no condition on the range"
 
-    def _get_support_mask(self) -> Mask:
+    def _get_support_mask(self) -> NDArray[np.bool_]:
         check_is_fitted(self)
         return self.support_
 
-    def _refuse_non_positive(self, low: Float) -> None:
+    def _refuse_non_positive(self, low: NDArray[np.float64]) -> None:
         """Raise ParameterError if the smallest value of a feature is not positive.
 
         `low` contains the smallest value of each feature. The ratio max / min has no meaning if min
@@ -614,7 +612,7 @@ class ObservedFilter(Step, SelectorMixin, BaseEstimator):
         """
         return "features without any value"
 
-    def _get_support_mask(self) -> Mask:
+    def _get_support_mask(self) -> NDArray[np.bool_]:
         check_is_fitted(self)
         return self._is_observed
 
@@ -636,7 +634,7 @@ class VarianceFilter(Step, SelectorMixin, BaseEstimator):
         Variance of each feature. The divisor is the number of observed values minus one. The
         variance of a feature with fewer than two observed values is set to 0.
     support_ : ndarray of shape (n_features_in_,)
-        Mask of the selected features.
+        NDArray[np.bool_] of the selected features.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -708,7 +706,7 @@ class VarianceFilter(Step, SelectorMixin, BaseEstimator):
         """
         return f"the {format_count(self.n_features, 'feature')} of highest variance"
 
-    def _get_support_mask(self) -> Mask:
+    def _get_support_mask(self) -> NDArray[np.bool_]:
         check_is_fitted(self)
         return self.support_
 
@@ -732,7 +730,9 @@ def _standardize_rows(X: NDArray[Any]) -> NDArray[Any]:
     return ((X - mean[:, None]) / scale[:, None]).astype(X.dtype)
 
 
-def _mean_and_scale(X: NDArray[Any], *, constant: float = 1.0) -> tuple[Float, Float]:
+def _mean_and_scale(
+    X: NDArray[Any], *, constant: float = 1.0
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the mean and the standard deviation of the observed values of each column.
 
     Parameters
@@ -755,7 +755,8 @@ def _mean_and_scale(X: NDArray[Any], *, constant: float = 1.0) -> tuple[Float, F
     """
     p = X.shape[1]
     means, scales = np.empty(p), np.empty(p)
-    for block in column_blocks(*X.shape):  # blocks limit the memory that copies take
+    width = max(2**20 // len(X), 1)  # blocks limit the memory that copies take
+    for block in (slice(start, start + width) for start in range(0, p, width)):
         part = X[:, block].astype(np.float64)
         observed = ~np.isnan(part)
         counts = observed.sum(axis=0)

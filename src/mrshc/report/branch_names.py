@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mrshc.core.trees.tree import Tree
+from mrshc.core.trees import Tree
 from mrshc.io.result import Result
 
 # Number of features that are named for a branch. More would not fit into a line.

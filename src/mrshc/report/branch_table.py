@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mrshc.core.trees.tree import Tree
+from mrshc.core.trees import Tree
 from mrshc.io.result import Result
 from mrshc.report.branch_names import (
     branch_name,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from mrshc.core.trees.tree import check_linkage
+from mrshc.core.trees import check_linkage
 from mrshc.errors import UserError
 from mrshc.io.comparison_file_version import COMPARISON_FILE, COMPARISON_VERSION
 from mrshc.io.result_table_checks import check_candidates, check_condition

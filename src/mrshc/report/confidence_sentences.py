@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mrshc.core.inference.branch_significance import MIN_BRANCH_SAMPLES, MIN_NODE_SAMPLES
+from mrshc.core.significance import MIN_BRANCH_SAMPLES, MIN_NODE_SAMPLES
 from mrshc.io.result import Result
 
 # Jaccard indices from which clusters are called stable, and below which they should not be

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mrshc.core.robust.outliers import winsorise
-from mrshc.core.trees.tree import Tree
+from mrshc.core.outliers import winsorise
+from mrshc.core.trees import Tree
 from mrshc.enrichment import GENE_SEPARATOR
 from mrshc.io.result import MAX_CUTS, Result, columns_from_rows
 from mrshc.methods import METHODS

@@ -12,7 +12,7 @@ from mrshc.report.comparison_sections import comparison_content
 from mrshc.report.html_page import render_page
 from mrshc.report.page_data import comparison_data, result_data
 from mrshc.report.result_sections import result_content
-from mrshc.utils.atomic_files import write_text
+from mrshc.shell.atomic_files import write_text
 
 REPORT = "report.html"
 

@@ -114,7 +114,6 @@ def result_content(result: Result, *, values: dict[str, Any]) -> dict[str, Any]:
         # Whether the tree is built on associated features, and whether these replaced the result
         # of a finished search.
         "associated": bool(about["supported"]),
-        "refined": bool(about["supported"]) and not result.starts_from_several_sets,
         "robust": bool(about["parameters"].get("robust")),
         "has_outliers": bool(about["outliers"]),
         "distance_features": METHODS[about["method"]].distance_features,

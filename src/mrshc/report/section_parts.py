@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mrshc.core.selection import Curve
+from mrshc.plotting.search_explanation import Curve
 from mrshc.report.sentences import CITATION
 
 
@@ -32,7 +32,6 @@ class Figure:
 class Provenance:
     """The data and software from which a result was computed, and how to cite the method."""
 
-    fingerprint: str  # hash of the data
     versions: str  # names and versions of packages
     citation: str
 
@@ -52,7 +51,6 @@ def provenance(about: dict[str, Any]) -> Provenance:
     """
     versions = about["versions"]
     return Provenance(
-        fingerprint=about["data"]["fingerprint"],
         versions=", ".join(f"{name} {number}" for name, number in versions.items()),
         citation=CITATION.format(version=versions["mrshc"]),
     )

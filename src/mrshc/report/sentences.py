@@ -6,20 +6,18 @@ from typing import Any
 
 import pandas as pd
 
-from mrshc.core.inference.refinement import MIN_TESTED_SAMPLES
-from mrshc.core.inference.refinement_settings import RefinementSettings
-from mrshc.core.selection import SearchStory, SelectionRule
-from mrshc.core.trees.cut_choice import MAX_CLUSTERS
-from mrshc.estimators.feature_refinement import NO_SUPPORT
+from mrshc.core.association import MAX_CLUSTERS, MIN_FEATURES, MIN_SAMPLES
+from mrshc.estimators.association import NO_SUPPORT
 from mrshc.io.result import Result
 from mrshc.methods import METHODS
 from mrshc.metrics import CER_DEFINITION
 from mrshc.plotting.result_pictures import clusters_note
+from mrshc.plotting.search_explanation import SearchStory, runner_up_sentence
 from mrshc.report.page_data import ContrastMarkers
 from mrshc.report.top_features import top_features_sentence
 
-# Estimators refine with the default settings, so features were tested with these numbers.
-_MIN_FEATURES, _ALPHA = RefinementSettings().min_features, RefinementSettings().alpha
+# The false discovery rate of the method association on the command line.
+_ALPHA = 0.05
 
 CITATION = (
     "Zhang, H. and Zamar, R. H. Multi-rank sparse hierarchical clustering. "
@@ -43,7 +41,6 @@ def answer_sentences(result: Result) -> list[str]:
     Sentences that do not apply to the result are left out.
     """
     sentences = [
-        score_sentence(result),
         verdict_sentence(result),
         advice_sentence(result),
         tree_features_sentence(result),
@@ -174,10 +171,10 @@ def support_verdict(
     # Features were tested, but there are too few samples or selected features for a decision.
     if n_associated is not None:
         return (
-            f"The test of the clusters is undecided: fewer than {_MIN_FEATURES} features are "
+            f"The test of the clusters is undecided: fewer than {MIN_FEATURES} features are "
             "associated with clusters of trees that were built without them, but there are too few "
-            f"samples (fewer than {MIN_TESTED_SAMPLES}) or selected features (fewer than "
-            f"{_MIN_FEATURES}) to expect more."
+            f"samples (fewer than {MIN_SAMPLES}) or selected features (fewer than "
+            f"{MIN_FEATURES}) to expect more."
         )
     return untested
 
@@ -211,20 +208,12 @@ def _untested_verdict(result: Result) -> str:
     """Return the verdict on clusters that were not tested, and how to test them."""
     if result.n_clusters_ == 1:
         return "The clusters were not tested: there is only one."
-    # The evidence rule compares the clusters with permuted samples, and the significance test with
-    # simulated data, so the first sentence would be false for them.
     tests = "nothing in this result tests them against chance"
     if result.significance is not None:
         tests = "only the tests of the splits compare them with chance"
-        if result.evidence is not None:
-            tests = "only the evidence and the tests of the splits compare them with chance"
-    elif result.evidence is not None:
-        tests = "only the evidence compares them with chance"
-    advice = "the option refine"
-    if "refine" not in METHODS[result.about["method"]].parameters:
-        advice = "the method mrshc with selection by association"
     return (
-        f"The clusters were not tested with held-out features: {tests}. To test them, use {advice}."
+        f"The clusters were not tested with held-out features: {tests}. To test them, use the "
+        "method association."
     )
 
 
@@ -254,9 +243,8 @@ def cut_sentence(result: Result) -> str | None:
     Return None unless it was chosen by the drop ratios of the final tree. This is the case if the
     features were tested for association and the user did not give a number.
     """
-    is_cut = result.about["supported"] or result.starts_from_several_sets
     has_chosen_number = result.n_clusters_given is None and result.n_clusters_ > 1
-    if result.selection_rule is None or not is_cut or not has_chosen_number:
+    if not result.starts_from_several_sets or not has_chosen_number:
         return None
     return (
         f"The tree is cut into {result.n_clusters_} clusters: of the cuts into at most "
@@ -290,24 +278,19 @@ def no_clusters_sentence(result: Result) -> str | None:
     # The verdict states the reason if the clusters of the search are not supported.
     if result.about["supported"] is False:
         return "No groups were found."
-    rule = result.selection_rule
-    reason = SelectionRule.no_clusters_reason if rule is None else rule.no_clusters_reason
-    return f"No groups were found: {reason}."
+    return "No groups were found: no split of the tree passed the gap test."
 
 
 def _next_best_sentence(result: Result) -> str:
     """Return a sentence on the second-best candidate of the search.
 
-    The sentence is empty if there is only one cluster, if the method has no selection rule, or if
-    the tree is built on the associated features.
+    The sentence is empty if there is only one cluster, or for other methods than MrSHC.
     """
-    rule = result.selection_rule
-    # After refinement, the clusters are not those of any candidate.
-    if result.n_clusters_ == 1 or rule is None or result.about["supported"]:
+    if result.n_clusters_ == 1 or "removed" not in result.chosen_candidate:
         return ""
     # If the user gave a larger number of clusters than the data support, the result has more
     # clusters than the chosen candidate.
-    return rule.runner_up_sentence(result.search_results_, result.chosen_candidate["n_leaves"])
+    return runner_up_sentence(result.search_results_, result.chosen_candidate["n_leaves"])
 
 
 def classes_in_clusters(result: Result) -> pd.DataFrame | None:
@@ -352,15 +335,6 @@ def associated_tree_sentence(n_associated: int, *, n_used: int) -> str:
     )
 
 
-def score_sentence(result: Result) -> str | None:
-    """Return the sentence of the selection rule on the score of the chosen candidate.
-
-    Return None if the method has no selection rule, or if the rule has no such sentence.
-    """
-    rule = result.selection_rule
-    return None if rule is None else rule.score_sentence(result.chosen_candidate)
-
-
 def python_code(result: Result) -> str:
     """Return Python code that reads and preprocesses the data and repeats the fit."""
     about = result.about
@@ -395,8 +369,6 @@ def facts(result: Result) -> list[tuple[str, Any]]:
     about, chosen = result.about, result.about["chosen"]
     n_associated, missing = about["n_associated"], about["data"]["n_missing"]
     cells = about["data"]["n_samples"] * about["data"]["n_features"]
-    rule = result.selection_rule
-    rule_facts = [] if rule is None else rule.facts(result.chosen_candidate)
     choice = [("selected features (q)", f"{chosen['n_features']:,}"), ("rank (r)", chosen["rank"])]
     if result.starts_from_several_sets:
         # Here q and r are properties of the start set, not of the selected features.
@@ -412,7 +384,6 @@ def facts(result: Result) -> list[tuple[str, Any]]:
         ("significant clusters", about.get("significance", {}).get("n_clusters")),
         ("supported by held-out features", _support_fact(result)),
         ("average silhouette", f"{chosen['silhouette']:.2f}" if chosen["n_clusters"] > 1 else None),
-        *rule_facts,
         ("associated features", None if n_associated is None else f"{n_associated:,}"),
         ("outlying samples", len(about["outliers"]) or None),
         ("missing values", _format_share(missing / cells) if missing else None),

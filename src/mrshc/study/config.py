@@ -10,7 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from mrshc.errors import Parameter, Sentence, UserError
+from mrshc.errors import UserError
+from mrshc.shell.wording import Parameter, Sentence
 
 # Folder of the configs that are part of the package. It also contains reference values from the
 # paper and from R.

@@ -16,7 +16,9 @@ from typing import Any
 import pandas as pd
 from joblib import Parallel, delayed
 
-from mrshc.errors import Parameter, Sentence, format_error
+from mrshc.errors import format_error
+from mrshc.shell.atomic_files import write_text
+from mrshc.shell.wording import Parameter, Sentence
 from mrshc.study.config import CONFIGS, Folders, Study, StudyError, code_version, load_study
 from mrshc.study.kinds import (
     false_markers,
@@ -31,7 +33,6 @@ from mrshc.study.kinds import (
     timing,
 )
 from mrshc.study.study_journal import Row, StudyJournal, Task, open_journal
-from mrshc.utils.atomic_files import write_text
 from mrshc.version import __version__
 
 __all__ = ["StudyError", "render_brief", "render_study", "run_study"]

@@ -8,10 +8,10 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from mrshc.errors import Parameter, Sentence
+from mrshc.shell import step_journal
+from mrshc.shell.folder_lock import create_and_lock_folder, remove_locked_folder
+from mrshc.shell.wording import Parameter, Sentence
 from mrshc.study.config import StudyError
-from mrshc.utils import step_journal
-from mrshc.utils.folder_lock import create_and_lock_folder, remove_locked_folder
 
 # A task is identified by a tuple such as (design, draw, method). It contains positions in lists of
 # the config and the index of the draw, all counted from 0.

@@ -29,8 +29,9 @@ from mrshc.app.cli.options_from_dataclasses import expand_options
 from mrshc.app.cli.predict_command import predict
 from mrshc.app.cli.signals import exit_process, handle_termination
 from mrshc.app.cli.study_command import study
-from mrshc.errors import ResourceLostError, UserError, reword
-from mrshc.utils.text_cleaning import clean_text
+from mrshc.errors import ResourceLostError, UserError
+from mrshc.shell.text_cleaning import clean_text
+from mrshc.shell.wording import reword
 
 # The help lists the commands in this order. The demo comes first, since it is meant for new users.
 COMMANDS: tuple[Callable[..., None], ...] = (demo, cluster, predict, compare, report, study)
@@ -172,7 +173,7 @@ def _out_of_memory_message(error: MemoryError) -> str:
 
 def _os_error_message(error: OSError) -> str:
     """Return the message for an OSError; the message names the file if the file is known."""
-    from mrshc.core.data.data_matrix import UnreadableError
+    from mrshc.core.data.files import UnreadableError
 
     # The messages of these two classes are already complete sentences.
     if isinstance(error, UnreadableError | ResourceLostError):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,42 +16,32 @@ import typer
 from mrshc.app.cli.confidence_options import ConfidenceOptions
 from mrshc.app.cli.gene_options import GeneOptions
 from mrshc.app.cli.method_options import (
-    ComparedSelectionOption,
     CutOption,
     LinkageOption,
     MethodOptions,
     MethodsOption,
     MetricOption,
     NFeaturesOption,
-    RefineOption,
     RobustOption,
-    sparse_method_parameters,
 )
 from mrshc.app.cli.option_names import option_for_parameter
 from mrshc.app.cli.option_values import parse_keys, parse_numbers_or_auto
 from mrshc.app.cli.picture_options import PictureOptions
 from mrshc.app.cli.preprocessing_options import PreprocessingOptions
 from mrshc.app.cli.reading_options import FileArgument, ReadingOptions
-from mrshc.app.cli.run_options import (
-    BackendOptions,
-    JsonOption,
-    OutOption,
-    ResumeOption,
-    RunOptions,
-)
+from mrshc.app.cli.run_options import BackendOptions, JsonOption, OutOption, RunOptions
 from mrshc.app.cli.signals import run_interruptibly
 from mrshc.app.cli.temporary_folder_fallback import use_temporary_folder_of
 from mrshc.app.cli.terminal_output import TerminalOutput
-from mrshc.errors import reword
-from mrshc.utils.text_cleaning import clean_text
+from mrshc.shell.text_cleaning import clean_text
+from mrshc.shell.wording import reword
 
 if TYPE_CHECKING:
     from mrshc.app import Plan
     from mrshc.app.picture_settings import PictureSettings
 
-# Options that do not change the result. The command that is stored with a result omits these
-# options, so a resumed run stores the same command as an uninterrupted run.
-_OPTIONS_WITHOUT_EFFECT = {"--resume", "--overwrite", "--quiet", "--json"}
+# Options that do not change the result. The command that is stored with a result omits them.
+_OPTIONS_WITHOUT_EFFECT = {"--overwrite", "--quiet", "--json"}
 # Maximum number of cells of a printed table of classes by clusters: about as many as fit on one
 # screen. The value is not tuned: it does not affect results.
 _MAX_TABLE_CELLS = 150
@@ -68,7 +59,6 @@ def cluster(
     backend_options: BackendOptions,
     out: OutOption = Path("mrshc-result"),
     json: JsonOption = False,
-    resume: ResumeOption = False,
 ) -> None:
     """Find groups of samples in a table, and the features that separate them.
 
@@ -90,11 +80,9 @@ def cluster(
 
     Example: mrshc cluster expression.tsv --format pdf,png (figures for a paper)
 
-    Example: mrshc cluster expression.tsv --paper --n-features 50,100,200 --refine
+    Example: mrshc cluster expression.tsv --paper --n-features 50,100,200
 
     Example: mrshc cluster expression.tsv --method hmv --n-features 100 --n-clusters 4
-
-    Example: mrshc cluster big.tsv --out result --resume (after an interruption)
 
     Example: mrshc cluster big.h5ad --out result (even if the data do not fit into memory)
 
@@ -107,12 +95,11 @@ def cluster(
     from mrshc import app as analysis
     from mrshc.app.procedures import complete_procedure
 
-    _refuse_existing(out, overwrite=running.overwrite or resume)
+    _refuse_existing(out, overwrite=running.overwrite)
     picture_settings = pictures.to_settings()
-    parameters, procedure = complete_procedure(
+    method, parameters, procedure = complete_procedure(
         fitting.method, fitting.to_parameters() | running.to_parameters(), paper=fitting.paper
     )
-    _compile_ahead(parameters)
     steps = preprocessing.make_steps()
     analyses = confidence.to_settings(running)
     output = TerminalOutput(quiet=running.quiet or json)
@@ -128,7 +115,7 @@ def cluster(
         plan = _make_plan(
             output,
             table,
-            method=fitting.method,
+            method=method,
             parameters=parameters,
             steps=steps,
             truth=reading.truth,
@@ -142,7 +129,6 @@ def cluster(
             out,
             output,
             pictures=picture_settings,
-            resume=resume,
             overwrite=running.overwrite,
             epilogue=lambda: _print_other_analyses(plan, output),
         )
@@ -163,8 +149,6 @@ def compare(
     n_clusters: CutOption = None,
     linkage: LinkageOption = "complete",
     metric: MetricOption = "sqeuclidean",
-    selection: ComparedSelectionOption = None,
-    refine: RefineOption = False,
     robust: RobustOption = False,
 ) -> None:
     """Cluster a table by several methods and compare the results.
@@ -191,7 +175,7 @@ def compare(
         "n_features_to_select": parse_numbers_or_auto("--n-features", n_features),
         "linkage": linkage,
         "metric": metric,
-        **sparse_method_parameters(selection, refine=refine, robust=robust),
+        "robust": robust or None,
         **running.to_parameters(),
     }
     # A comparison needs the data in memory, so this command has no options for other backends.
@@ -207,6 +191,7 @@ def compare(
     plan = _make_plan(
         output,
         table,
+        method="mrshc",
         parameters=parameters,
         steps=steps,
         truth=truth,
@@ -273,15 +258,6 @@ def _refuse_existing(out: Path, **options: Any) -> None:
         refuse_existing(out, **options)
 
 
-def _compile_ahead(parameters: Mapping[str, Any]) -> None:
-    """Let another process compile numerical loops that a fit of MrSHC needs late, if necessary."""
-    from mrshc.core.compiler_processes import start_compiler_process
-
-    if "selection" in parameters:  # only MrSHC has this parameter
-        is_association = parameters["selection"] == "association"
-        start_compiler_process("association" if is_association else "gap_test")
-
-
 def _make_plan(output: TerminalOutput, table: Any, **options: Any) -> Plan:
     """Return the plan of a run.
 
@@ -330,9 +306,7 @@ def run_plan(
     output: TerminalOutput,
     *,
     pictures: PictureSettings | None = None,
-    resume: bool = False,
     overwrite: bool = False,
-    resumable: bool = True,
     epilogue: Callable[[], None] = lambda: None,
 ) -> None:
     """Fit the method of a plan, write the output folder, and print a summary.
@@ -347,58 +321,28 @@ def run_plan(
         Object that prints sentences and progress.
     pictures : PictureSettings or None, default=None
         File formats and size of the pictures; None stands for the defaults of each picture.
-    resume : bool, default=False
-        Whether to continue an interrupted run. If `out` already contains the complete result,
-        nothing is computed.
     overwrite : bool, default=False
         Whether an earlier result in `out` may be replaced.
-    resumable : bool, default=True
-        Whether finished steps of the search and of the significance test are stored, so that an
-        interrupted run can be resumed.
     epilogue : callable
         Function that prints more after the summary. By default, nothing more is printed.
     """
     from mrshc import app as analysis
     from mrshc.app import output_folder as outputs
     from mrshc.app.picture_settings import PictureSettings
-    from mrshc.utils.progress import progress_bar
+    from mrshc.progress import no_progress, progress_bar
 
     settings = PictureSettings() if pictures is None else pictures
     _print_preprocessing(plan, output)
-    # A script may call a finished run again with --resume. This call ends at once and without an
-    # error.
-    if resume and _has_complete_result(plan, out, formats=settings.formats, overwrite=overwrite):
-        output.print_sentence(f"{out} holds the complete result already.")
-        return
-    try:
-        with outputs.new_folder(out, overwrite=overwrite, resume=resume) as work:
-            checkpoint = work / outputs.CHECKPOINT if resumable else None
-            fitted = run_interruptibly(
-                lambda: analysis.fit_estimator(
-                    plan, checkpoint=checkpoint, verbose=output.shows_progress
-                )
-            )
-            simulations = work / outputs.SIMULATIONS if resumable else None
-            confidence = run_interruptibly(
-                lambda: analysis.assess_confidence(
-                    plan,
-                    fitted,
-                    checkpoint=simulations,
-                    verbose=output.shows_progress,
-                    announce=output.print_phase,
-                )
-            )
-            with output.show_status("Describing clusters and features"):
-                result = run_interruptibly(lambda: analysis.describe_fit(plan, fitted, confidence))
-            with progress_bar("Writing", visible=output.shows_progress) as progress:
-                outputs.write_outputs(result, work / "result", settings=settings, progress=progress)
-    # The advice to resume is printed only after interruptions, lack of memory and errors of the
-    # operating system. After an error in the request, the resumed run would fail again.
-    except (KeyboardInterrupt, SystemExit, MemoryError, OSError):
-        if outputs.can_resume(out):
-            resume_options = "--resume --overwrite" if overwrite else "--resume"
-            output.print_warning(f"Finished steps are kept. Continue with {resume_options}.")
-        raise
+    hide = no_progress() if output.is_quiet else nullcontext()
+    with hide, outputs.new_folder(out, overwrite=overwrite) as work:
+        fitted = run_interruptibly(lambda: analysis.fit_estimator(plan))
+        confidence = run_interruptibly(
+            lambda: analysis.assess_confidence(plan, fitted, announce=output.print_phase)
+        )
+        with output.show_status("Describing clusters and features"):
+            result = run_interruptibly(lambda: analysis.describe_fit(plan, fitted, confidence))
+        with progress_bar("Writing") as progress:
+            outputs.write_outputs(result, work / "result", settings=settings, progress=progress)
     # The concerns of the plan were printed before the fit.
     _print_result(result, output, known_caveats=plan.concerns)
     if output.is_quiet:
@@ -441,24 +385,3 @@ def _print_result(
     if counts is not None and counts.size <= _MAX_TABLE_CELLS:
         rows = [[name, *row] for name, row in zip(counts.index, counts.to_numpy(), strict=True)]
         output.print_table([str(counts.index.name), *counts.columns], rows)
-
-
-def _has_complete_result(
-    plan: Plan, out: Path, *, formats: Sequence[str] | None, overwrite: bool
-) -> bool:
-    """Return whether a folder contains the complete result of a plan, with all its pictures.
-
-    Raises UserError if a file of this result is missing or was changed, and `overwrite` is False.
-    """
-    from mrshc.app import output_folder as outputs
-    from mrshc.errors import UserError
-
-    if not outputs.is_result_of(out, plan.fingerprint):
-        return False
-    try:
-        outputs.refuse_incomplete(out, formats=formats)
-    except UserError as error:
-        if overwrite:
-            return False
-        raise UserError(f"{error} Use --overwrite in place of --resume.") from None
-    return True

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from mrshc.app.cli.help_panels import option_factory
 from mrshc.app.cli.option_names import SetsParameter, option_for_parameter
 from mrshc.app.cli.run_options import RunOptions
-from mrshc.errors import Parameter, UserError
+from mrshc.errors import UserError
+from mrshc.shell.wording import Parameter
 
 if TYPE_CHECKING:
     from mrshc.app import ConfidenceSettings

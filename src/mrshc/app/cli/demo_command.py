@@ -37,7 +37,6 @@ def demo(
     import pandas as pd
 
     from mrshc.app.procedures import complete_procedure
-    from mrshc.core.compiler_processes import start_compiler_process
     from mrshc.datasets import make_simulation_1
     from mrshc.io import Table
 
@@ -63,17 +62,15 @@ def demo(
     output.print_sentence(
         f"Simulated {n} samples, {p} features, {data.support.sum()} of them useful."
     )
-    run = {"random_state": seed, "n_jobs": -1}
-    parameters, procedure = complete_procedure("mrshc", run, paper=False)
+    method, parameters, procedure = complete_procedure(None, {"n_jobs": -1}, paper=False)
     output.print_sentence(procedure)
-    # The gap test belongs to the procedure of the paper, which is run for comparison.
-    start_compiler_process("association", "gap_test")
     # These imports take seconds, so the first sentences are printed before them.
     from mrshc.app import make_plan
     from mrshc.app import output_folder as outputs
 
     plan = make_plan(
         table,
+        method=method,
         parameters=parameters,
         truth="true class",
         command=f"mrshc demo --seed {seed}",
@@ -82,21 +79,18 @@ def demo(
     command = str(outputs.read_description(out).get("command", ""))
     is_earlier_demo = command.startswith("mrshc demo")
     _refuse_other_results(out, is_earlier_demo=is_earlier_demo)
-    # The search takes only seconds, so it need not be resumable.
     run_plan(
         plan,
         out,
         output,
         overwrite=is_earlier_demo,
-        resumable=False,
         epilogue=lambda: _print_both_procedures(data, seed, output),
     )
 
 
 def _print_both_procedures(data: SimulatedData, seed: int, output: TerminalOutput) -> None:
     """Print a table that compares the recommended procedure with that of the paper."""
-    from mrshc import MrSHC
-    from mrshc.app.procedures import PAPER, RECOMMENDED
+    from mrshc import AssociationHC, MrSHC
     from mrshc.metrics import (
         adjusted_rand_index,
         classification_error_rate,
@@ -105,9 +99,13 @@ def _print_both_procedures(data: SimulatedData, seed: int, output: TerminalOutpu
     )
 
     rows = []
-    for name, settings in (("recommended", RECOMMENDED), ("paper", PAPER)):
+    procedures = {
+        "recommended": AssociationHC(n_jobs=-1),
+        "paper": MrSHC(random_state=seed, n_jobs=-1),
+    }
+    for name, model in procedures.items():
         with output.show_status(f"Comparing with the procedure: {name}"):
-            model = MrSHC(random_state=seed, n_jobs=-1).set_params(**settings).fit(data.X)
+            model.fit(data.X)
         support = model.get_support()
         scores = (
             classification_error_rate(data.labels, model.labels_),
@@ -125,14 +123,11 @@ def _print_both_procedures(data: SimulatedData, seed: int, output: TerminalOutpu
 
 
 def _refuse_other_results(out: Path, *, is_earlier_demo: bool) -> None:
-    """Raise UserError if `out` contains the result, or the unfinished work, of another command.
-
-    The demo stores no checkpoint, so a checkpoint of unfinished work is that of another command.
-    """
+    """Raise UserError if `out` contains the result of another command."""
     from mrshc.app import output_folder as outputs
     from mrshc.errors import UserError
 
-    if (outputs.read_description(out) and not is_earlier_demo) or outputs.can_resume(out):
+    if outputs.read_description(out) and not is_earlier_demo:
         raise UserError(
             f"{out} exists already and holds results other than the demo's. Choose another folder "
             "with --out."

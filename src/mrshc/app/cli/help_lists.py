@@ -1,4 +1,4 @@
-"""Lists of registered formats, selection rules and methods in help texts and messages.
+"""Lists of registered formats and methods in help texts and messages.
 
 The command line must start without importing numpy and pandas, so the registries are imported only
 when a list is shown. Until then, a help text contains a placeholder for each list.
@@ -18,14 +18,11 @@ from mrshc.app.cli.help_layout import (
     terminal_width,
     usage_pieces,
 )
-from mrshc.app.cli.option_names import option_for_parameter
-from mrshc.errors import reword
 
 # Placeholders in help texts. The placeholders are enclosed in braces, since Rich interprets square
 # brackets as markup.
 TABLE_FORMATS = "{table formats}"
 BLOCK_FORMATS_AND, BLOCK_FORMATS_OR = "{formats and}", "{formats or}"
-SELECTION_RULES = "{selection rules}"
 METHODS, COMPARED_METHODS, ALL_METHODS = "{methods}", "{compared methods}", "{all methods}"
 
 
@@ -81,22 +78,6 @@ def _list_block_formats(conjunction: str) -> str:
     return list_formats(conjunction, in_blocks=True)
 
 
-def _list_selection_rules() -> str:
-    """Return a text with the names of the selection rules, each with its summary.
-
-    The rule of the recommended procedure is marked as the default.
-    """
-    from mrshc.app.procedures import RECOMMENDED
-    from mrshc.core.selection import RULES
-
-    default = RECOMMENDED["selection"]
-    return " ".join(
-        f"{name}{' (the default)' * (name == default)}: "
-        f"{reword(rule.summary, option_for_parameter)}"
-        for name, rule in RULES.items()
-    )
-
-
 def _list_methods() -> str:
     """Return a text with the keys of all methods, each with its summary."""
     from mrshc.methods import METHODS
@@ -139,7 +120,6 @@ _LIST_FUNCTIONS: dict[str, Callable[[], str]] = {
     TABLE_FORMATS: _list_table_formats,
     BLOCK_FORMATS_AND: lambda: _list_block_formats("and"),
     BLOCK_FORMATS_OR: lambda: _list_block_formats("or"),
-    SELECTION_RULES: _list_selection_rules,
     METHODS: _list_methods,
     COMPARED_METHODS: _list_compared_methods,
     ALL_METHODS: _list_all_methods,

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Annotated, Any
 
 from mrshc.app.cli.completion import complete_from, complete_list, load_method_keys
-from mrshc.app.cli.help_lists import ALL_METHODS, METHODS, SELECTION_RULES
+from mrshc.app.cli.help_lists import ALL_METHODS, METHODS
 from mrshc.app.cli.help_panels import option_factory
 from mrshc.app.cli.option_names import SetsParameter
 from mrshc.app.cli.option_values import parse_number_or_auto, parse_numbers_or_auto
@@ -28,8 +28,8 @@ NFeaturesOption = Annotated[
         "-q",
         autocompletion=complete_from("auto"),
         help="Number of features to select; several candidates, such as 10,20,40, of which the "
-        "method chooses; or auto, for candidates by default. With selection by association: number "
-        "of features of the start sets, while the tests determine how many are selected.",
+        "method chooses; or auto, for candidates by default. Not for association, whose tests "
+        "determine the number.",
     ),
     SetsParameter("n_features_to_select"),
 ]
@@ -46,16 +46,16 @@ MethodsOption = Annotated[
 LinkageOption = Annotated[
     str,
     _method_option("--linkage", help="Distance between clusters, by which they are merged."),
-    ChoiceFrom("mrshc.core.trees.tree", "LINKAGES"),
+    ChoiceFrom("mrshc.core.trees", "LINKAGES"),
 ]
 OptionalLinkageOption = Annotated[
     str | None,
     _method_option(
         "--linkage",
-        help="Distance between clusters, by which they are merged (default ward for mrshc; "
-        "complete with --paper, with --metric cityblock, and for other methods; average for cosa).",
+        help="Distance between clusters, by which they are merged (default ward for "
+        "association; complete for other methods and with --metric cityblock; average for cosa).",
     ),
-    ChoiceFrom("mrshc.core.trees.tree", "LINKAGES"),
+    ChoiceFrom("mrshc.core.trees", "LINKAGES"),
 ]
 MetricOption = Annotated[
     str,
@@ -64,7 +64,7 @@ MetricOption = Annotated[
         help="Distance between samples. correlation is 1 minus the correlation of two samples "
         "over the selected features, at least 3; it is not available for shc.",
     ),
-    ChoiceFrom("mrshc.core.trees.tree", "METRICS"),
+    ChoiceFrom("mrshc.core.trees", "METRICS"),
 ]
 OptionalMetricOption = Annotated[
     str | None,
@@ -74,42 +74,15 @@ OptionalMetricOption = Annotated[
         "correlation of two samples over the selected features, at least 3; it is not available "
         "for shc. cosa has a distance of its own.",
     ),
-    ChoiceFrom("mrshc.core.trees.tree", "METRICS"),
-]
-SelectionOption = Annotated[
-    str | None,
-    _method_option(
-        "--selection",
-        help=f"mrshc: rule by which number of features and rank are chosen. {SELECTION_RULES}",
-    ),
-    ChoiceFrom("mrshc.core.selection", "RULES"),
-]
-ComparedSelectionOption = Annotated[
-    str | None,
-    _method_option(
-        "--selection",
-        help="mrshc: rule by which number of features and rank are chosen (default silhouette, as "
-        "in the paper). mrshc-association and mrshc-evidence have their own.",
-    ),
-    ChoiceFrom("mrshc.core.selection", "RULES"),
-]
-RefineOption = Annotated[
-    bool,
-    _method_option(
-        "--refine",
-        help="mrshc, shc: find all features that are associated with the clusters, each tested "
-        "against trees built without it, and build the tree on them. Gives the complete list of "
-        "features, and tests whether held-out features support the clusters. Takes a few per cent "
-        "more time.",
-    ),
+    ChoiceFrom("mrshc.core.trees", "METRICS"),
 ]
 RobustOption = Annotated[
     bool,
     _method_option(
         "--robust",
-        help="mrshc: winsorise unusual values, and set outlying samples apart: they are listed, "
-        "and attached to the tree at the end. For heavy tails, spikes and failed arrays. Needs "
-        "memory for a copy of the data.",
+        help="association, mrshc: winsorise unusual values, and set outlying samples apart: they "
+        "are listed, and attached to the tree at the end. For heavy tails, spikes and failed "
+        "arrays. Needs memory for a copy of the data.",
     ),
 ]
 CutOption = Annotated[
@@ -142,10 +115,10 @@ class MethodOptions:
     """
 
     method: Annotated[
-        str,
-        _method_option("--method", help=METHODS),
+        str | None,
+        _method_option("--method", help=f"Default association. {METHODS}"),
         ChoiceFrom("mrshc.methods", "METHODS"),
-    ] = "mrshc"
+    ] = None
     n_features: NFeaturesOption = None
     rank: Annotated[
         str | None,
@@ -166,17 +139,16 @@ class MethodOptions:
             "-k",
             autocompletion=complete_from("auto"),
             help="Number of clusters, or auto (the default). A given number is always obtained. "
-            "With --paper, a note states how many clusters the gap statistic supports if they are "
-            "fewer; with the recommended procedure, the number is not tested.",
+            "With mrshc, a note states how many clusters the gap statistic supports if they are "
+            "fewer; with association, the number is not tested.",
         ),
     ] = None
     paper: Annotated[
         bool,
         _method_option(
             "--paper",
-            help="mrshc: use the procedure of Zhang and Zamar (2014), which is selection by "
-            "silhouette with complete linkage. The default is selection by association with Ward's "
-            "linkage, which is recommended for real data.",
+            help="The procedure of Zhang and Zamar (2014), the same as --method mrshc. The default "
+            "is recommended for real data.",
         ),
     ] = False
     linkage: OptionalLinkageOption = None
@@ -185,15 +157,7 @@ class MethodOptions:
         int | None,
         _method_option(
             "--n-references",
-            help="mrshc: number of reference samples of a gap statistic (default 50).",
-        ),
-    ] = None
-    stop_early: Annotated[
-        bool | None,
-        _method_option(
-            "--stop-early/--all-references",
-            help="mrshc: stop drawing reference samples when the decision is clear (the default), "
-            "or always draw all of them.",
+            help="mrshc: largest number of reference samples of a gap statistic (default 50).",
         ),
     ] = None
     feature_tolerance: Annotated[
@@ -228,7 +192,7 @@ class MethodOptions:
             help="shc: l1 (the default) bounds the sum of the weights; ssl is the penalty of the "
             "spike-and-slab lasso.",
         ),
-        ChoiceFrom("mrshc.core.sparse_hc.penalties", "PENALTIES"),
+        ChoiceFrom("mrshc.estimators.shc", "PENALTIES"),
     ] = None
     spike_penalty: Annotated[
         str | None,
@@ -254,8 +218,6 @@ class MethodOptions:
             "features is chosen (default 10).",
         ),
     ] = None
-    selection: SelectionOption = None
-    refine: RefineOption = False
     robust: RobustOption = False
 
     def to_parameters(self) -> dict[str, Any]:
@@ -276,7 +238,6 @@ class MethodOptions:
             "linkage": self.linkage,
             "metric": self.metric,
             "n_references": self.n_references,
-            "stop_early": self.stop_early,
             "feature_tolerance": self.feature_tolerance,
             "center": centers[self.center],
             "l1_bound": parse_numbers_or_auto("--l1-bound", self.l1_bound, kind=float),
@@ -286,21 +247,7 @@ class MethodOptions:
             ),
             "slab_penalty": self.slab_penalty,
             "n_permutations": self.n_permutations,
-            **sparse_method_parameters(self.selection, refine=self.refine, robust=self.robust),
+            # A flag that was not given becomes None, since methods without the parameter would
+            # reject False.
+            "robust": self.robust or None,
         }
-
-
-def sparse_method_parameters(
-    selection: str | None, *, refine: bool, robust: bool
-) -> dict[str, Any]:
-    """Return the parameters that only MrSHC or SHC has, by name.
-
-    The value of a parameter is None if its option was not given.
-    """
-    # A flag that was not given becomes None, since methods without the parameter would reject
-    # False.
-    return {
-        "selection": selection,
-        "refine": refine or None,
-        "robust": robust or None,
-    }

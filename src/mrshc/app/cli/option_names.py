@@ -10,7 +10,7 @@ from typing import Annotated, Any, get_args, get_origin
 from typer.models import OptionInfo
 
 from mrshc.app.cli.options_from_dataclasses import declared_names, expand_options
-from mrshc.errors import Parameter, Setting
+from mrshc.shell.wording import Parameter, Setting
 
 
 @dataclass(frozen=True, slots=True)

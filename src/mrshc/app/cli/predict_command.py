@@ -75,7 +75,7 @@ def predict(
     _refuse_output(out, file, overwrite=overwrite)
     from mrshc.io import load_result, predict_clusters
     from mrshc.io.result import format_csv
-    from mrshc.utils.atomic_files import write_text
+    from mrshc.shell.atomic_files import write_text
 
     # If the table is printed, sentences on standard output would be read as part of it.
     output = TerminalOutput(quiet=quiet or out is None)

@@ -13,7 +13,8 @@ from mrshc.app.cli.completion import complete_from
 from mrshc.app.cli.help_lists import BLOCK_FORMATS_AND, BLOCK_FORMATS_OR, TABLE_FORMATS
 from mrshc.app.cli.help_panels import option_factory
 from mrshc.app.cli.option_names import SetsParameter, option_for_parameter
-from mrshc.errors import UserError, reword
+from mrshc.errors import UserError
+from mrshc.shell.wording import reword
 
 if TYPE_CHECKING:
     from mrshc.app.cli.terminal_output import TerminalOutput

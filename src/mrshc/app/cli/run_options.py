@@ -19,12 +19,6 @@ OutOption = Annotated[Path, typer.Option("--out", "-o", help="Folder for the res
 JsonOption = Annotated[
     bool, _run_option("--json", help="Print result.json on standard output, and nothing else.")
 ]
-ResumeOption = Annotated[
-    bool,
-    _run_option(
-        "--resume", help="Continue an interrupted run, with the same table, options and --out."
-    ),
-]
 
 
 @dataclass(frozen=True, kw_only=True)

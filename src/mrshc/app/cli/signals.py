@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from contextvars import copy_context
 from typing import Any
 
 # Exit codes of a program that is ended by SIGINT (Ctrl-C) or by SIGTERM. By the convention of
@@ -39,7 +40,7 @@ def run_interruptibly(work: Callable[[], Any]) -> Any:
             outcome["error"] = error
 
     # A daemon thread does not keep the process alive after an interruption.
-    worker = threading.Thread(target=run, daemon=True)
+    worker = threading.Thread(target=copy_context().run, args=(run,), daemon=True)
     worker.start()
     while worker.is_alive():
         worker.join(_POLL_INTERVAL)

@@ -64,9 +64,9 @@ def study(
 
     Example: mrshc study table1 --render --out quick
     """
+    from mrshc.progress import progress_bar
     from mrshc.study import render_study, run_study
     from mrshc.study.config import CONFIGS
-    from mrshc.utils.progress import progress_bar
 
     # The declared default of --folder is None. Otherwise, the help text would show the actual
     # default, which is a long path inside the installed package.
@@ -77,7 +77,7 @@ def study(
     if render:
         sys.stdout.write(render_study(name, folder=folder, out=out))
         return
-    with progress_bar(f"study {name}", visible=True) as progress:
+    with progress_bar(f"study {name}") as progress:
         results = run_study(
             name,
             folder=folder,

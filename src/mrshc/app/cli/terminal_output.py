@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from mrshc.progress import no_progress
+
 
 class TerminalOutput:
     """Prints sentences, tables and progress.
@@ -69,5 +71,5 @@ class TerminalOutput:
             return
         from rich.markup import escape
 
-        with self._err.status(escape(activity)):
+        with self._err.status(escape(activity)), no_progress():
             yield

@@ -1,5 +1,4 @@
-"""Data in Dask arrays: functions run where the chunks are, and only their results are transferred.
-"""
+"""Data in Dask arrays: functions run where the chunks are, only their results are transferred."""
 
 from __future__ import annotations
 
@@ -26,7 +25,8 @@ class DaskMatrix(DataMatrix):
                 "X must have chunks of known sizes, but they are unknown. Call "
                 "X.compute_chunk_sizes() first."
             )
-        self.shape = tuple(int(size) for size in array.shape)
+        n, p = array.shape
+        self.shape = int(n), int(p)
         self.dtype = float_dtype(array.dtype, array.shape, _NAME)
         if len(array.chunks[0]) > 1:
             array = array.map_blocks(_as_dense, self.dtype, dtype=self.dtype, meta=np.empty((0, 0)))

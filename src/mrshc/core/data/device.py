@@ -37,7 +37,8 @@ class DeviceMatrix(DataMatrix):
             )
         is_single = xp.isdtype(array.dtype, "real floating") and xp.finfo(array.dtype).bits <= 32
         self.dtype = np.dtype(np.float32 if is_single else np.float64)
-        self.shape = tuple(int(size) for size in array.shape)
+        n, p = array.shape
+        self.shape = int(n), int(p)
 
     def columns(self, index: np.ndarray) -> np.ndarray:
         xp = namespace(self._array)

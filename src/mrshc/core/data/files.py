@@ -72,7 +72,7 @@ class SparseMatrix(DataMatrix):
 
     def __init__(self, matrix: Any, name: str = "the sparse matrix") -> None:
         self.dtype = float_dtype(matrix.dtype, matrix.shape, name)
-        self.shape = tuple(matrix.shape)
+        self.shape = matrix.shape
         try:
             if hasattr(matrix, "check_format"):
                 matrix.check_format(full_check=True)
@@ -96,7 +96,8 @@ class _CompressedColumns(DataMatrix):
 
     def __init__(self, group: Any, name: str) -> None:
         self._group, self._name = group, name
-        self.shape = tuple(int(size) for size in group.attrs["shape"])
+        n, p = group.attrs["shape"]
+        self.shape = int(n), int(p)
         self.dtype = float_dtype(group["data"].dtype, self.shape, name)
         self._pointers = np.asarray(group["indptr"][:], dtype=np.int64)
         _check_pointers(self._pointers, self.shape[1], group["data"].shape[0], name)

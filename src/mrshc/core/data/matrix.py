@@ -38,6 +38,7 @@ class DataMatrix:
     shape: tuple[int, int]
     dtype: np.dtype
     in_memory = False
+    values: np.ndarray
     chunk_width = 1  # blocks are read faster if their widths are multiples of this
 
     def columns(self, index: np.ndarray) -> np.ndarray:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from mrshc.errors import Parameter, Sentence
 from mrshc.io.formats.input_file import InputFile
 from mrshc.io.formats.library_errors import convert_library_errors
 from mrshc.io.formats.registry import ReadingOptions, TableFormat, refuse_reading_in_blocks
@@ -16,6 +15,7 @@ from mrshc.io.text_tables.dialect import Dialect
 from mrshc.io.text_tables.row_reading import RowReader
 from mrshc.io.text_tables.table_building import build_raw_table
 from mrshc.io.workbook_sheets import SheetCells, read_sheet
+from mrshc.shell.wording import Parameter, Sentence
 
 # First bytes of a compound file, in which Office stores workbooks of the format .xls and encrypted
 # workbooks of any format.

@@ -21,7 +21,7 @@ from mrshc.io.raw_table import (
 )
 from mrshc.io.streams import FlawError
 from mrshc.io.text_tables.lines import LineReader, Row, iterate_rows, row_length_error
-from mrshc.utils.text_cleaning import unguard_formula
+from mrshc.shell.text_cleaning import unguard_formula
 
 _VERSIONS = ("#1.2", "#1.3")
 # A count in ASCII digits. \d would also accept digits of other scripts. Numbers of up to 18 digits

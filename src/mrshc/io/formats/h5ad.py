@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from mrshc.core.data.hdf5_zarr_safe_access import get_member
 from mrshc.io.anndata_groups import read_anndata, read_anndata_group
 from mrshc.io.formats.input_file import InputFile
 from mrshc.io.formats.library_errors import convert_library_errors
 from mrshc.io.formats.registry import ReadingOptions, TableFormat
 from mrshc.io.hdf5_heap_check import refuse_endless_heap_in_file, refuse_endless_heap_in_stream
 from mrshc.io.raw_table import RawTable
+from mrshc.io.stored.hdf5_zarr_safe_access import get_member
 
 _DESCRIPTION = ".h5ad file"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from mrshc.core.data.data_matrix import UnreadableError
-from mrshc.core.data.hdf5_zarr_safe_access import UnsafeContentError
+from mrshc.core.data.files import UnreadableError
+from mrshc.io.stored.hdf5_zarr_safe_access import UnsafeContentError
 from mrshc.io.streams import FlawError
-from mrshc.utils.text_cleaning import clean_text
+from mrshc.shell.text_cleaning import clean_text
 
 
 @contextmanager

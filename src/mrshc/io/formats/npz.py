@@ -12,7 +12,7 @@ from mrshc.io.formats.library_errors import damaged_file_error
 from mrshc.io.formats.registry import ReadingOptions, TableFormat
 from mrshc.io.raw_table import Orientation, RawTable, unnamed_table
 from mrshc.io.streams import FlawError
-from mrshc.utils.text_cleaning import clean_text
+from mrshc.shell.text_cleaning import clean_text
 
 # Largest number of characters of a member's name that are shown in a message.
 _MAX_SHOWN_CHARACTERS = 80

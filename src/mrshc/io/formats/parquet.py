@@ -15,7 +15,7 @@ from mrshc.io.formats.registry import ReadingOptions, TableFormat
 from mrshc.io.raw_table import RawTable, rounding_notes
 from mrshc.io.streams import FlawError
 from mrshc.io.text_tables.column_roles import are_class_labels
-from mrshc.utils.text_cleaning import clean_text
+from mrshc.shell.text_cleaning import clean_text
 
 if TYPE_CHECKING:  # pandas is imported only when a file is read, so that help texts load fast
     import pandas as pd

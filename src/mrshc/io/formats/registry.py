@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from mrshc.errors import Parameter, Sentence, Setting
 from mrshc.io.formats.input_file import InputFile
 from mrshc.io.missing_marks import mark_missing_values
 from mrshc.io.numeric_annotations import refuse_numeric_annotations
 from mrshc.io.raw_table import MISSING_SPELLINGS, RawTable, set_rows_aside
 from mrshc.io.streams import FlawError, open_stream
+from mrshc.shell.wording import Parameter, Sentence, Setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

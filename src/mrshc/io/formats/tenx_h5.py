@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from mrshc.core.data.hdf5_zarr_safe_access import get_member, has_member, has_plain_dtype
-from mrshc.core.data.shape_and_dtype import is_integer_dtype
-from mrshc.core.data.sparse_matrix import CompressedParts
-from mrshc.core.data.sparse_structure import StructureError, check_shape
 from mrshc.io.anndata_groups import read_list
 from mrshc.io.formats.input_file import InputFile
 from mrshc.io.formats.library_errors import convert_library_errors
 from mrshc.io.formats.registry import ReadingOptions, TableFormat
 from mrshc.io.hdf5_heap_check import refuse_endless_heap_in_file, refuse_endless_heap_in_stream
 from mrshc.io.raw_table import RawTable, rounding_notes
+from mrshc.io.stored.hdf5_zarr_safe_access import get_member, has_member, has_plain_dtype
+from mrshc.io.stored.shape_and_dtype import is_integer_dtype
+from mrshc.io.stored.sparse_matrix import CompressedParts
+from mrshc.io.stored.sparse_structure import StructureError, check_shape
 from mrshc.io.stored_matrix import damaged_sparse_matrix_error, read_sparse_values
 from mrshc.io.streams import FlawError
 from mrshc.io.unwritten_values import refuse_unwritten_values

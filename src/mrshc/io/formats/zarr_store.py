@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from mrshc.core.data.absent_chunks import absent_chunk_warnings
-from mrshc.core.data.hdf5_zarr_safe_access import get_member, refuse_external_storage
 from mrshc.io.anndata_groups import read_anndata
 from mrshc.io.formats.input_file import InputFile
 from mrshc.io.formats.library_errors import convert_library_errors
 from mrshc.io.formats.npy import read_array
 from mrshc.io.formats.registry import ReadingOptions, TableFormat
 from mrshc.io.raw_table import RawTable
+from mrshc.io.stored.absent_chunks import absent_chunk_warnings
+from mrshc.io.stored.hdf5_zarr_safe_access import get_member, refuse_external_storage
 from mrshc.io.stored_matrix import StoredMatrix
 from mrshc.io.unwritten_values import refuse_symbolic_links, refuse_unwritten_values
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from mrshc.core.data.hdf5_zarr_safe_access import is_zarr
+from mrshc.io.stored.hdf5_zarr_safe_access import is_zarr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

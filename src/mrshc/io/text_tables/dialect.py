@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from mrshc.errors import Sentence, Setting
 from mrshc.io.raw_table import MISSING_SPELLINGS, is_missing, parse_number
 from mrshc.io.streams import FlawError
+from mrshc.shell.wording import Sentence, Setting
 
 # Separators, with their names in messages. If several separators fit a text equally well, the first
 # of them in this order is used. Tabs and semicolons come first, since they are seldom part of a

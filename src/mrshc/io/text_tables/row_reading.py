@@ -10,11 +10,11 @@ from itertools import compress
 import numpy as np
 from numpy.typing import NDArray
 
-from mrshc.errors import Parameter, Sentence
 from mrshc.io.raw_table import add_annotation_row, is_missing, parse_number
 from mrshc.io.streams import FlawError
 from mrshc.io.text_tables.column_roles import ColumnLayout
 from mrshc.io.text_tables.lines import LineReader, Row, row_length_error
+from mrshc.shell.wording import Parameter, Sentence
 
 # Number of characters in a block (about 4 million). While a block is read, its text is in memory in
 # addition to the numbers. The number is not tuned: it does not affect the result.

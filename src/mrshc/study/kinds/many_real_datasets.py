@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.metrics import adjusted_rand_score
 
-from mrshc.core.trees.silhouette import average_silhouette
+from mrshc.core.trees import silhouette_widths
 from mrshc.preprocessing import dudoit2002, prepare
 from mrshc.study.config import Folders, Study, StudyError, missing_data_error
 from mrshc.study.designs_and_methods import (
@@ -117,7 +117,7 @@ def _best_cut(model: Any, X: NDArray[Any]) -> NDArray[np.intp]:
     # There must be fewer clusters than samples, since the silhouette needs a cluster with at least
     # two samples.
     cuts = [model.cut(k) for k in range(2, min(_MAX_CLUSTERS, len(X) - 1) + 1)]
-    return max(cuts, key=lambda labels: average_silhouette(distances, labels))
+    return max(cuts, key=lambda labels: silhouette_widths(distances, labels).mean())
 
 
 def load_dataset(

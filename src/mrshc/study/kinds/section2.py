@@ -8,10 +8,6 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from mrshc import SHC, MrSHC
-from mrshc.core.data.array_matrix import ArrayMatrix
-from mrshc.core.sparse_hc.feature_weights import WeightPath
-from mrshc.core.sparse_hc.pair_distances import PairDistances
-from mrshc.core.sparse_hc.weighted_dissimilarity import DataDissimilarity
 from mrshc.datasets import SimulatedData, make_section2_example
 from mrshc.metrics import classification_error_rate
 from mrshc.plotting import dendrograms, write_picture
@@ -108,18 +104,14 @@ def order_of_entry(X: NDArray[np.float64]) -> NDArray[np.intp]:
         decreasing weight.
     """
     p = X.shape[1]
-    # The number of iterations and the tolerance are the defaults of SHC, which are those of the R
-    # package sparcl.
-    pairs = PairDistances(ArrayMatrix(X), "sqeuclidean")
-    path = WeightPath(DataDissimilarity(pairs), max_iter=15, tol=1e-4)
     entry, weight = np.full(p, np.inf), np.zeros(p)
     # Let p be the number of features. A bound of 1 selects one feature, and a bound above sqrt(p)
     # has no effect.
     for step, bound in enumerate(np.linspace(1.01, np.sqrt(p), _N_BOUNDS)):
-        solution = path.solve(float(bound))
-        new = np.isinf(entry[solution.indices])
-        entry[solution.indices[new]] = step
-        weight[solution.indices[new]] = solution.weights[new]
+        weights = SHC(l1_bound=float(bound)).fit(X).feature_weights_
+        new = np.isinf(entry) & (weights > 0)
+        entry[new] = step
+        weight[new] = weights[new]
     return np.lexsort((-weight, entry))
 
 

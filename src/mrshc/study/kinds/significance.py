@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrshc.core.inference.branch_significance import BranchSignificance
-from mrshc.core.trees.tree import Tree
+from mrshc.core.trees import Tree
 from mrshc.datasets import SimulatedData
 from mrshc.estimators import branch_significance
+from mrshc.estimators.confidence import BranchSignificance
 from mrshc.metrics import adjusted_rand_index
 from mrshc.study.config import Folders, Study, missing_data_error
 from mrshc.study.designs_and_methods import (
@@ -75,7 +75,7 @@ def run_task(study: Study, task: Task, folders: Folders) -> list[Row]:
             random_state=row["seed"],
             n_jobs=1,  # the tasks of a study are run in parallel
         )
-    return [row | _score(model._tree, result, data)]
+    return [row | _score(Tree(model.linkage_matrix_), result, data)]
 
 
 def _score(tree: Tree, result: BranchSignificance, data: SimulatedData) -> Row:

@@ -12,7 +12,7 @@ from stat import S_ISREG
 from typing import Any
 
 from mrshc.errors import UserError
-from mrshc.utils.atomic_files import atomic_write
+from mrshc.shell.atomic_files import atomic_write
 
 # Maximum number of bytes of the first line that are read to check the header. A header is shorter
 # than this, but the first line of a file that is not a journal may have any length.

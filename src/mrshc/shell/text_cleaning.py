@@ -44,7 +44,7 @@ def clean_text(text: str) -> str:
 
     Examples
     --------
-    >>> from mrshc.utils.text_cleaning import clean_text
+    >>> from mrshc.shell.text_cleaning import clean_text
     >>> clean_text("gene\x1b[31m\u202e7\n")
     'gene [31m7'
     """
@@ -76,7 +76,7 @@ def guard_formula(text: str) -> str:
 
     Examples
     --------
-    >>> from mrshc.utils.text_cleaning import guard_formula
+    >>> from mrshc.shell.text_cleaning import guard_formula
     >>> [guard_formula(text) for text in ("=1+1", "-", "-1.5", "TP53")]
     ["'=1+1", '-', '-1.5', 'TP53']
     """
@@ -99,7 +99,7 @@ def unguard_formula(text: str) -> str:
 
     Examples
     --------
-    >>> from mrshc.utils.text_cleaning import guard_formula, unguard_formula
+    >>> from mrshc.shell.text_cleaning import guard_formula, unguard_formula
     >>> unguard_formula(guard_formula("'=1+1"))
     "'=1+1"
     """

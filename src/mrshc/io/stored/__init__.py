@@ -1,0 +1,1 @@
+"""Checks of matrices in HDF5 and Zarr files before they are read."""

@@ -1,1 +1,0 @@
-"""Utilities that are not statistical: files, locks, journals, text, progress, sample names."""
