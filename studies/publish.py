@@ -13,8 +13,8 @@ import os
 import re
 from pathlib import Path
 
+from mrshc.shell.atomic_files import write_text
 from mrshc.study import render_brief, render_study
-from mrshc.utils.atomic_files import write_text
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -17,7 +17,7 @@ from unittest import mock
 
 import pytest
 
-from mrshc.utils.step_journal import StepJournal
+from mrshc.shell.step_journal import StepJournal
 
 INSTALLED = [str(Path(sys.executable).with_name("mrshc"))]
 WITHOUT_PICTURES = [

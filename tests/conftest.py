@@ -4,14 +4,6 @@ from contextlib import suppress
 
 import pytest
 
-from command_line import main_here, without_pictures
-from storage_backends import (
-    IMPLEMENTATIONS,
-    STORAGE_BACKENDS,
-    StorageBackend,
-    use_small_blocks,
-)
-
 
 def pytest_collection_modifyitems(config, items):
     """Put slow files first: a long file that starts last would leave the other workers idle."""
@@ -38,25 +30,12 @@ def no_client_is_left():
         sys.modules["dask"].config.config.pop("scheduler", None)
 
 
-@pytest.fixture(params=STORAGE_BACKENDS)
-def backend(request, tmp_path, monkeypatch):
-    """A place where X may be stored, read in small blocks."""
-    use_small_blocks(monkeypatch, 3000)
-    return StorageBackend(request.param, tmp_path)
-
-
-@pytest.fixture(params=IMPLEMENTATIONS)
-def implementation(request, tmp_path, monkeypatch):
-    """A place where X may be stored, one for each class that reads it; small blocks."""
-    use_small_blocks(monkeypatch, 3000)
-    return StorageBackend(request.param, tmp_path)
-
-
 @pytest.fixture
 def drawn():
     """Pictures of results and comparisons; none, until a test adds some: they take long to draw."""
     from matplotlib.figure import Figure
 
+    from command_line import without_pictures
     from mrshc import plotting
     from mrshc.plotting.result_pictures import PICTURES
 
@@ -91,4 +70,6 @@ def coarse_pictures(monkeypatch):
 @pytest.fixture
 def main(drawn, capsys):  # noqa: ARG001 - which takes the pictures away
     """Run the command line in this process, where it starts faster, without pictures."""
+    from command_line import main_here
+
     return lambda *arguments: (main_here(*arguments), *capsys.readouterr())

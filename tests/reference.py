@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from mrshc.core.sparse_pca.next_component import Component
-from mrshc.core.trees.tree import agglomerate, pairwise_distances
+from mrshc.core.trees import Tree, linkage_matrix, pairwise_distances
 
 ORACLES = Path(__file__).parent / "oracles"
 
@@ -46,14 +45,14 @@ def tree_as_in_r(run):
     if run["method"] == "ward.D2":  # takes what it is given for plain distances
         distances = distances**2
     linkage, convert = IN_R[run["method"]]
-    return agglomerate(distances, linkage), convert
+    return Tree(linkage_matrix(distances, linkage)), convert
 
 
 def searched_direction(slopes, l1_bound):
-    """Threshold found to an absolute 1e-6 only, as PMA leaves it; for comparison with it."""
+    """Unit vector with a threshold found to an absolute 1e-6 only, as PMA leaves it."""
     magnitudes = np.abs(slopes)
     if magnitudes.sum() <= l1_bound * np.linalg.norm(slopes):
-        return np.flatnonzero(slopes), slopes[slopes != 0] / np.linalg.norm(slopes)
+        return slopes / np.linalg.norm(slopes)
     low, high = 0.0, magnitudes.max() - 1e-5
     while high - low >= 1e-6:
         soft = np.maximum(magnitudes - (low + high) / 2, 0)
@@ -62,50 +61,20 @@ def searched_direction(slopes, l1_bound):
         else:
             low = (low + high) / 2
     v = np.sign(slopes) * np.maximum(magnitudes - (low + high) / 2, 0)
-    indices = np.flatnonzero(v)
-    return indices, v[indices] / np.linalg.norm(v)
+    return v / np.linalg.norm(v)
 
 
-def components_with_searched_direction(matrix, earlier, *, starts, settings, **_):
-    """In place of spc.next_components: one component, with PMA's inexact threshold."""
-    component = component_with_searched_direction(
-        matrix,
-        earlier,
-        starts=starts,
-        l1_bound=settings.l1_bound,
-        max_iter=settings.max_iter,
-        tol=settings.tol,
-    )
-    return [component]
-
-
-def component_with_searched_direction(
-    matrix, earlier, *, starts, l1_bound, orthogonal=False, max_iter, tol, **_
-):
-    """In place of spc.next_component: whole matrices, and PMA's inexact threshold."""
-    assert not orthogonal
-    left = matrix.values - matrix.offsets
-    v = starts.vectors[len(earlier)]
-    for c in earlier:
-        left[:, c.indices] -= c.scale * np.outer(c.u, c.weights)
-    if matrix.missing is not None and earlier:
-        observed = np.ones(left.shape, dtype=bool)
-        observed[matrix.missing.coords] = False
-        left[~observed] = left[observed].mean()
-    n_iter, converged = 0, False
-    while n_iter < max_iter and not converged:
-        n_iter += 1
-        u = left @ v
-        u /= np.linalg.norm(u)
-        indices, weights = searched_direction(left.T @ u, l1_bound)
-        old, v = v, np.zeros(v.size)
-        v[indices] = weights
-        converged = np.abs(v - old).sum() <= tol
-    return Component(
-        u=u,
-        indices=indices,
-        weights=weights,
-        scale=float(u @ left @ v),
-        n_iter=n_iter,
-        converged=converged,
-    )
+def components_as_in_r(X, bound, starts, *, max_iter, tol=1e-7, direction=searched_direction):
+    """Return u, d and v of each component, with whole matrices; X is centred, NaN is missing."""
+    missing, left, components = np.isnan(X), X.copy(), []
+    for v in starts:
+        left[missing] = left[~missing].mean() if missing.any() else 0.0
+        for _ in range(max_iter):
+            u = left @ v
+            u = u / np.linalg.norm(u)
+            old, v = v, direction(left.T @ u, bound)
+            if np.abs(v - old).sum() <= tol:
+                break
+        components.append((u, u @ left @ v, v))
+        left = left - components[-1][1] * np.outer(u, v)
+    return [np.array(part) for part in zip(*components, strict=True)]

@@ -9,7 +9,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 
 from mrshc import SHC, HighVarianceHC, MrSHC, UnsupportedClustersWarning, refine_features
-from mrshc.core.trees.tree import LINKAGES
+from mrshc.core.trees import LINKAGES
 from mrshc.datasets import make_noise, make_simulation_1, make_simulation_2
 from mrshc.errors import UserError
 from mrshc.metrics import classification_error_rate

@@ -10,7 +10,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from mrshc import SHC, HighVarianceHC, MethodFailedWarning, MrSHC, compare
+from mrshc import SHC, AssociationHC, HighVarianceHC, MethodFailedWarning, MrSHC, compare
 from mrshc.comparison import convert_counts_to_integers, default_methods, labels_to_score
 from mrshc.datasets import make_simulation_1
 from mrshc.methods import METHODS, VARIANTS, register
@@ -70,14 +70,10 @@ def test_a_method_may_use_the_result_of_another():
 
 
 def test_default_methods_get_the_parameters_that_they_have():
-    methods = default_methods(X, selection="evidence", refine=True, robust=True)
-    ranked, sparse = methods["MrSHC"], methods["SHC"]
-    assert (ranked.selection, ranked.refine, ranked.robust, sparse.refine) == (
-        "evidence",
-        True,
-        True,
-        True,
-    )
+    methods = default_methods(X, metric="cityblock", robust=True)
+    assert methods["AssociationHC"].robust
+    assert methods["MrSHC"].robust
+    assert methods["SHC"].metric == "cityblock"
 
 
 def test_methods_take_missing_values():
@@ -199,20 +195,17 @@ def test_pipelines_are_refused():
 # Default methods ----------------------------------------------------------------------------------
 
 
-LABELS = ["MrSHC, association", "HMV 500, Ward", "MrSHC", "MrSHC, evidence", "SHC", "HC", "HC-HMV"]
+LABELS = ["AssociationHC", "HMV 500, Ward", "MrSHC", "SHC", "HC", "HC-HMV"]
 
 
 def test_variants_have_their_fixed_parameters_and_share_the_others():
     given = {"linkage": "average", "metric": "cityblock", "n_features_to_select": [4, 8]}
-    methods = default_methods(np.zeros((20, 600)), random_state=3, refine=True, **given)
+    methods = default_methods(np.zeros((20, 600)), random_state=3, n_clusters=3, **given)
     assert list(methods) == LABELS
     filtered = methods["HMV 500, Ward"].get_params()
     assert filtered == HighVarianceHC(500, linkage="ward").get_params()
-    plain, evidence = (methods[name].get_params() for name in ("MrSHC", "MrSHC, evidence"))
-    assert (plain["selection"], evidence["selection"]) == ("silhouette", "evidence")
-    assert evidence == plain | {"selection": "evidence"}
-    assert evidence["refine"]
-    assert evidence["linkage"] == methods["HC"].linkage == "average"
+    assert methods["AssociationHC"].get_params() == AssociationHC().get_params()
+    assert methods["MrSHC"].linkage == methods["HC"].linkage == "average"
     fitted = {"MrSHC": SimpleNamespace(n_features_selected_=7)}
     assert methods["HC-HMV"](fitted).n_features_to_select == 7
 
@@ -221,21 +214,10 @@ def test_a_variance_filter_takes_all_features_if_there_are_few():
     assert default_methods(X)["HMV 500, Ward"].n_features_to_select == 30
 
 
-@pytest.mark.parametrize(
-    ("given", "left_out"),
-    [
-        ({"selection": "evidence"}, "MrSHC, evidence"),
-        ({"linkage": "ward"}, "HMV 500, Ward"),
-        ({"linkage": "ward", "selection": "association"}, "MrSHC, association"),
-    ],
-)
-def test_a_variant_that_equals_another_method_is_left_out(given, left_out):
+def test_a_variant_that_equals_another_method_is_left_out():
     """With 30 features and Ward's linkage, the variance filter is classical clustering."""
-    candidates = {"n_features_to_select": np.array([4, 8])}
-    names = list(default_methods(X, **given, **candidates))
-    # With 30 features, Ward's linkage makes the variance filter classical clustering.
-    equal = {left_out, "HMV 500, Ward"} if "linkage" in given else {left_out}
-    assert names == [name for name in LABELS if name not in equal]
+    names = list(default_methods(X, linkage="ward", n_features_to_select=np.array([4, 8])))
+    assert names == [name for name in LABELS if name != "HMV 500, Ward"]
 
 
 def test_methods_are_named_by_their_keys():
@@ -262,10 +244,10 @@ def test_named_methods_are_fitted_and_scored():
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ([], r"methods must name different methods out of mrshc, .*, got \[\]"),
+        ([], r"methods must name different methods out of association, mrshc, .*, got \[\]"),
         ("hc", "methods must name different methods"),
         (["hc", "hc"], "methods must name different methods"),
-        (["hc", "foo"], r"out of mrshc, .*sparse-kmeans, got \['hc', 'foo'\]"),
+        (["hc", "foo"], r"out of association, mrshc, .*sparse-kmeans, got \['hc', 'foo'\]"),
         (["hmv", "mrshc"], "must name mrshc before it, got hmv, mrshc. Name mrshc first."),
         (["hc", "sparse-kmeans"], "Sparse K-means needs the number of clusters"),
     ],
@@ -275,7 +257,7 @@ def test_methods_that_cannot_be_compared_are_refused(keys, message):
         compare(X, methods=keys)
 
 
-@pytest.mark.parametrize("key", ["hc", "mrshc-evidence"])
+@pytest.mark.parametrize("key", ["hc", "shc-ssl"])
 def test_keys_of_methods_and_variants_are_unique(key):
     method = replace(METHODS["shc"], key=key, label="other", fixed={"linkage": "ward"})
     with pytest.raises(ValueError, match="must have a unique key and a unique label"):
@@ -283,10 +265,8 @@ def test_keys_of_methods_and_variants_are_unique(key):
 
 
 def test_variants_are_not_methods_of_the_command_line():
-    assert list(METHODS) == ["mrshc", "shc", "hc", "hmv", "cosa"]
-    assert list(VARIANTS) == [
-        *("hmv-500-ward", "mrshc-association", "mrshc-evidence", "shc-ssl", "sparse-kmeans")
-    ]
+    assert list(METHODS) == ["association", "mrshc", "shc", "hc", "hmv", "cosa"]
+    assert list(VARIANTS) == ["hmv-500-ward", "shc-ssl", "sparse-kmeans"]
 
 
 def test_data_that_are_not_a_table_are_refused():

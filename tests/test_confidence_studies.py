@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.cluster.hierarchy import linkage
 
-from mrshc.core.trees.tree import Tree
+from mrshc.core.trees import Tree
 from mrshc.study import StudyError, render_study, run_study
 from mrshc.study.config import Folders, load_study
 from mrshc.study.kinds import significance
@@ -140,8 +140,7 @@ def test_false_markers_are_counted(tmp_path):
         'title = "x"\nkind = "false_markers"\nreplicates = 1\nseed = 1\nalpha = 0.05\n'
         'columns = ["n_markers"]\n'
         + DESIGNS
-        + '[[method]]\nname = "association"\nestimator = "MrSHC"\nselection = "association"\n'
-        'linkage = "ward"\nn_clusters = 3\n'
+        + '[[method]]\nname = "association"\nestimator = "AssociationHC"\nn_clusters = 3\n'
     )
     table = results(tmp_path, text).set_index("design")
     assert table.loc["clear", "n_markers"] >= 45

@@ -26,6 +26,7 @@ NOT_ASKED = {"GL01", "ES01", "RT02", "YD01", "SA04"}
 # Methods belong to a class, and exceptions and results to a function, which has the examples.
 NOT_ASKED_OF_PARTS = {"SA01", "EX01"}
 # Results are made by functions: their fields are documented as attributes, not as parameters.
+# Nor are exceptions and warnings made by users.
 NOT_ASKED_OF_RESULTS = NOT_ASKED_OF_PARTS | {"PR01"}
 
 
@@ -66,7 +67,7 @@ def not_asked_of(name):
     if is_dataclass(value):
         return NOT_ASKED | NOT_ASKED_OF_RESULTS
     is_exception = inspect.isclass(value) and issubclass(value, Exception)
-    return NOT_ASKED | (NOT_ASKED_OF_PARTS if is_exception else set())
+    return NOT_ASKED | (NOT_ASKED_OF_RESULTS if is_exception else set())
 
 
 @pytest.mark.parametrize("name", list(public_names()))
@@ -87,7 +88,8 @@ def test_the_fields_of_results_are_documented(name):
 
 @pytest.mark.parametrize("name", [method for name in public_names() for method in methods_of(name)])
 def test_public_methods_are_documented_as_numpydoc_prescribes(name):
-    assert not faults(name, NOT_ASKED | NOT_ASKED_OF_PARTS)
+    returns_self = {"RT03"} if name.endswith(".fit") else set()  # which needs no description
+    assert not faults(name, NOT_ASKED | NOT_ASKED_OF_PARTS | returns_self)
 
 
 def test_one_line_of_code_in_fourteen_has_a_comment_that_says_why():

@@ -7,8 +7,8 @@ from scipy.stats import false_discovery_control, hypergeom
 
 from mrshc import HighVarianceHC, gene_set_enrichment
 from mrshc.datasets import make_simulation_1
-from mrshc.errors import ParameterError
 from mrshc.io import GeneSets
+from mrshc.shell.wording import ParameterError
 
 TESTED = [f"G{i}" for i in range(20)]
 
@@ -141,8 +141,6 @@ def test_no_markers_give_an_empty_table_with_the_same_columns():
         ({"gene_sets": {"A": ["g7"]}}, "'g7', the data 'G7'. They differ in upper and lower case"),
         ({"gene_sets": {}}, "have no gene in common"),
         ({"min_size": 5}, "No set of gene_sets has 5 to 500 genes .* smallest set has 2, the larg"),
-        ({"min_size": 0}, "min_size must be a whole number at least 1, got 0"),
-        ({"min_size": 4, "max_size": 3}, "max_size must be a whole number at least 4, got 3"),
         ({"markers": HAND_MADE.drop(columns="inside")}, "markers must have the column 'inside'"),
     ],
 )
@@ -150,6 +148,13 @@ def test_unusable_arguments_are_refused(change, sentence):
     given = {"markers": HAND_MADE, "gene_sets": SETS, "universe": TESTED, "min_size": 2} | change
     with pytest.raises(ParameterError, match=sentence):
         gene_set_enrichment(given.pop("markers"), given.pop("gene_sets"), **given)
+
+
+def test_impossible_sizes_are_refused():
+    with pytest.raises(ValueError, match="min_size must be a whole number at least 1, got 0"):
+        gene_set_enrichment(HAND_MADE, SETS, universe=TESTED, min_size=0)
+    with pytest.raises(ValueError, match="max_size must be a whole number at least 4, got 3"):
+        gene_set_enrichment(HAND_MADE, SETS, universe=TESTED, min_size=4, max_size=3)
 
 
 def test_correlated_genes_without_clusters_are_over_represented():

@@ -8,19 +8,10 @@ import numpy as np
 import pytest
 
 from mrshc import SHC, HighVarianceHC, MrSHC, UnsupportedClustersWarning
-from mrshc.errors import (
-    Parameter,
-    ParameterError,
-    PythonOnly,
-    Sentence,
-    Setting,
-    UserError,
-    format_error,
-    invalid_parameter_error,
-    reword,
-)
+from mrshc.errors import UserError, format_error
+from mrshc.shell.wording import Parameter, ParameterError, PythonOnly, Sentence, Setting, invalid_parameter_error, reword
 from mrshc.preprocessing import Log2, RangeFilter, Thresholds, VarianceFilter
-from mrshc.validation.parameters import check_n_jobs
+from mrshc.validation import check_n_jobs
 
 X = np.random.default_rng(0).normal(size=(9, 6))
 

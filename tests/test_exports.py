@@ -215,9 +215,7 @@ def test_a_fitted_tree_can_be_exported():
 
 
 def test_a_wrong_number_of_names_is_refused():
-    with pytest.raises(
-        ValueError, match=r"must have the shape \(2, 4\) for 3 samples, got \(1, 4\)"
-    ):
+    with pytest.raises(ValueError, match=r"with 2 rows for 3 samples, got the shape \(1, 4\)"):
         newick([[0, 1, 1.0, 2]], ["a", "b", "c"])
 
 
@@ -493,15 +491,13 @@ def test_deep_trees_can_be_exported():
 def test_treeview_refuses_inconsistent_arguments():
     X = np.random.default_rng(0).normal(size=(7, 5))
     Z, F = linkage(X), correlation_tree(X)
-    with pytest.raises(
-        ValueError, match=r"feature_tree must have the shape \(4, 4\) for 5 samples"
-    ):
+    with pytest.raises(ValueError, match=r"feature_tree must have .*, with 4 rows for 5 samples"):
         treeview(X, sample_tree=Z, feature_tree=Z, **NAMES)
     far = F * [1, 1, 100, 1]
     with pytest.raises(ValueError, match=r"heights of 1 - correlation, between 0 and 2, got \d+"):
         treeview(X, sample_tree=Z, feature_tree=far, **NAMES)
     F[0, 2] = np.nan
-    with pytest.raises(ValueError, match="feature_tree must be finite, but holds NaN"):
+    with pytest.raises(ValueError, match="feature_tree must be finite"):
         treeview(X, sample_tree=Z, feature_tree=F, **NAMES)
     with pytest.raises(ValueError, match=r"X must have the shape \(7, 5\)"):
         treeview(X.T, sample_tree=Z, feature_tree=None, **NAMES)

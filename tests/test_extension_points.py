@@ -15,7 +15,7 @@ from mrshc.app.output_folder import write_outputs
 from mrshc.core import selection
 from mrshc.core.selection import Decision, SearchStory, SelectionRule
 from mrshc.core.selection.candidates import Candidate, evaluate_cuts
-from mrshc.core.selection.explanation import chosen_row, describe_choice, make_curve
+from mrshc.plotting.search_explanation import chosen_row, describe_choice, make_curve
 from mrshc.io import load_result
 from mrshc.io.result import write_result
 from mrshc.methods import METHODS, VARIANTS, Method

@@ -8,7 +8,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.metrics import rand_score
 
-from mrshc import HighVarianceHC, MrSHC
+from mrshc import AssociationHC, HighVarianceHC, MrSHC
 from mrshc.metrics import adjusted_rand_index, purity
 from mrshc.study.kinds.one_real_dataset import errors_in_dendrogram
 
@@ -66,7 +66,7 @@ def test_the_few_missing_cells_of_van_t_veer_change_nothing():
 def test_a_failed_array_is_flagged_and_changes_nothing_for_the_others():
     data = load("vantveer")
     failed = data["sample_names"] == "X54"
-    model = MrSHC(**FEW_CANDIDATES, robust=True, refine=True)
+    model = MrSHC(**FEW_CANDIDATES, robust=True)
     with_it, without = clone(model).fit(data["X"]), model.fit(data["X"][~failed])
     assert data["sample_names"][with_it.outlier_samples_].tolist() == ["X54"]
     assert without.outlier_samples_.size == 0
@@ -76,7 +76,7 @@ def test_a_failed_array_is_flagged_and_changes_nothing_for_the_others():
 
 def test_association_uses_the_500_strongest_of_thousands_of_genes():
     data = load("lymphoma")
-    model = MrSHC(selection="association", linkage="ward").fit(data["X"])
+    model = AssociationHC().fit(data["X"])
     assert model.supported_
     assert model.associated_features_.size > 2000
     assert model.n_features_selected_ == 500
@@ -86,7 +86,7 @@ def test_association_uses_the_500_strongest_of_thousands_of_genes():
 def test_a_failed_array_does_not_change_the_features_of_association():
     data = load("vantveer")
     failed = data["sample_names"] == "X54"
-    model = MrSHC(**FEW_CANDIDATES, selection="association", linkage="ward", robust=True)
+    model = AssociationHC(robust=True)
     with_it = model.fit(data["X"]).get_support()
     assert data["sample_names"][model.outlier_samples_].tolist() == ["X54"]
     np.testing.assert_array_equal(model.fit(data["X"][~failed]).get_support(), with_it)
@@ -103,5 +103,5 @@ def pairs_of_siblings(model, tumours):
 def test_samples_of_one_tumour_are_siblings_in_spite_of_missing_values(linkage):
     data = load("perou47")
     assert np.isnan(data["X"]).sum() == 4247
-    model = MrSHC(**FEW_CANDIDATES, linkage=linkage, refine=True).fit(data["X"])
+    model = AssociationHC(linkage=linkage).fit(data["X"])
     assert pairs_of_siblings(model, data["tumor"]) >= 15  # of 20

@@ -33,7 +33,7 @@ from mrshc.datasets import make_simulation_1
 from mrshc.errors import UserError
 from mrshc.io import TableError, load_result, memory, read_table
 from mrshc.io.stored_matrix import StoredMatrix
-from mrshc.utils import progress
+from mrshc.shell import progress
 
 pytestmark = pytest.mark.slow
 

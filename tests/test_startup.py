@@ -22,7 +22,7 @@ def loaded_by(code):
     ("code", "unwanted"),
     [
         ("import mrshc", HEAVY | {"numpy", "pandas", "rich", "sklearn"}),
-        ("from mrshc import MrSHC, SHC, HighVarianceHC, sparse_components", HEAVY),
+        ("from mrshc import MrSHC, SHC, HighVarianceHC, sparse_components", HEAVY - {"numba"}),
         ("import mrshc.app.cli", HEAVY | {"numpy", "pandas", "rich", "sklearn"}),
         (
             "from typer.main import get_command; from mrshc.app.cli import make_app; "

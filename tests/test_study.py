@@ -9,12 +9,12 @@ import pandas as pd
 import pytest
 
 from mrshc import HighVarianceHC
+from mrshc.shell.folder_lock import create_and_lock_folder
 from mrshc.study import StudyError, render_study, run_study
 from mrshc.study.config import CONFIGS, load_study
 from mrshc.study.kinds import many_real_datasets, one_real_dataset, simulated_designs
 from mrshc.study.kinds.one_real_dataset import errors_in_dendrogram
 from mrshc.study.study_journal import open_journal
-from mrshc.utils.folder_lock import create_and_lock_folder
 
 ROOT = Path(__file__).parents[1]
 STUDIES = ROOT / "studies"
@@ -123,11 +123,8 @@ n_features_to_select = 50
 
 [[method]]
 name = "robust"
-estimator = "MrSHC"
-n_features_to_select = 20
-rank = 1
+estimator = "AssociationHC"
 robust = true
-refine = true
 """
 
 REALWORLD = """

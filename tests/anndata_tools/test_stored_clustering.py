@@ -3,7 +3,7 @@
 import pytest
 
 from mrshc import HighVarianceHC, pl
-from mrshc.errors import ParameterError
+from mrshc.shell.wording import ParameterError
 
 
 def test_a_fitted_estimator_is_refused_with_advice():

@@ -2,15 +2,14 @@
 
 import json
 import re
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from command_line import full_disk_after, run_on_terminal
+from command_line import run_on_terminal
 from mrshc.io import load_result
-from mrshc.utils.text_cleaning import clean_text
+from mrshc.shell.text_cleaning import clean_text
 
 pytestmark = pytest.mark.slow
 
@@ -126,62 +125,23 @@ def test_json_has_both_analyses(main, table, tmp_path):
     assert about["significance"]["n_clusters"] >= 2
 
 
-def test_progress_is_shown_on_a_terminal(main, table, tmp_path):
+def test_progress_is_shown_on_a_terminal(main, table, tmp_path, monkeypatch):
+    monkeypatch.setattr("mrshc.progress._DELAY", 0.0)
     code, printed, shown = run_on_terminal(
         main, "cluster", table, *FAST, *BOTH, "--out", tmp_path / "out"
     )
     assert code == 0
-    assert "split 1" not in printed
-    assert re.search(rb"Significance\s+split 1", shown)
-    assert re.search(rb"Stability.*3/3", shown, re.S)
+    assert "Repeating the fit" not in printed
+    assert re.search(rb"Significance.*Stability", shown, re.S)
 
 
-def test_a_result_without_the_analyses_is_not_complete(main, table, tmp_path):
+def test_a_result_without_the_analyses_is_replaced(main, table, tmp_path):
     same = ("cluster", table, *FAST, "--out", tmp_path / "out")
     assert main(*same)[0] == 0
-    assert "holds the complete result already" in main(*same, "--resume")[1]
-    code, _, printed = main(*same, *BOTH, "--resume")
+    code, _, printed = main(*same, *BOTH)
     assert (code, "exists already. Add --overwrite" in clean_text(printed)) == (2, True)
     assert main(*same, *BOTH, "--overwrite")[0] == 0
-    assert "holds the complete result already" in main(*same, *BOTH, "--resume")[1]
     # The earlier tables are removed if the result is replaced by one without the analyses.
     assert main(*same, "--overwrite")[0] == 0
     assert not (tmp_path / "out" / "branches.csv").exists()
     assert load_result(tmp_path / "out").branches is None
-
-
-def test_an_interrupted_test_is_continued(main, table, tmp_path, monkeypatch):
-    command = ("cluster", table, *FAST, *BOTH, "--quiet", "--out", "out")
-    (tmp_path / "undisturbed").mkdir()
-    monkeypatch.chdir(tmp_path / "undisturbed")
-    assert main(*command)[0] == 0
-    (tmp_path / "stopped").mkdir()
-    monkeypatch.chdir(tmp_path / "stopped")
-    with full_disk_after(7):
-        code, _, printed = main(*command)
-    assert (code, "Finished steps are kept. Continue with --resume." in printed) == (2, True)
-    journal = Path("out.partial", "simulations.jsonl")
-    assert journal.read_bytes().count(b"\n") == 8
-    code, _, printed = main(*command)
-    assert (code, "Add --resume" in clean_text(printed)) == (2, True)
-    code, _, printed = main(*command, "--seed", "8", "--resume")
-    assert (code, "unfinished work on other data or with other" in clean_text(printed)) == (2, True)
-    with full_disk_after(1):  # one more simulation can be stored, so the seven are not repeated
-        assert main(*command, "--resume")[0] == 2
-    assert journal.read_bytes().count(b"\n") == 9
-    assert main(*command, "--resume")[0] == 0
-    for file in (tmp_path / "undisturbed" / "out").iterdir():
-        assert Path("out", file.name).read_bytes() == file.read_bytes(), file.name
-    assert [path.name for path in Path.cwd().iterdir()] == ["out"]
-
-
-def test_damaged_simulations_are_refused_with_advice(main, table, tmp_path):
-    journal = tmp_path / "out.partial" / "simulations.jsonl"
-    journal.parent.mkdir()
-    journal.write_bytes(b"\xff" * 100 + b"\n" * 3)
-    command = ("cluster", table, *FAST, *BOTH, "--out", tmp_path / "out")
-    code, _, printed = main(*command, "--resume")
-    message = "is damaged. Leave out --resume and add --overwrite to start again"
-    assert (code, message in clean_text(printed)) == (2, True)
-    assert journal.exists()
-    assert main(*command, "--overwrite")[0] == 0

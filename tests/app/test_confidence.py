@@ -6,14 +6,12 @@ import pytest
 
 from mrshc import HighVarianceHC, MrSHC, branch_significance, stability
 from mrshc.app import ConfidenceSettings, fit, make_plan
-from mrshc.app.confidence import _NodeProgress
-from mrshc.app.output_folder import refuse_incomplete, write_outputs
-from mrshc.core.trees.tree import Tree
+from mrshc.app.output_folder import write_outputs
+from mrshc.core.trees import Tree
 from mrshc.datasets import make_simulation_1
-from mrshc.errors import ParameterError, UserError
+from mrshc.errors import UserError
 from mrshc.io import Table, load_result
 from mrshc.io.result import write_result
-from mrshc.utils.progress import ProgressReporter
 
 DATA = make_simulation_1(4, mu=2.0, sizes=(12, 11, 10))
 X = DATA.X[:, :60]
@@ -155,27 +153,6 @@ def test_annotations_never_have_the_titles_of_the_new_columns():
     assert list(result.sample_annotations) == ["jaccard.2", "significant_cluster.2"]
 
 
-def test_the_fingerprint_identifies_the_analyses():
-    def fingerprint(**settings):
-        confidence = ConfidenceSettings(**settings)
-        given = {"n_features_to_select": 12}
-        plan = make_plan(table(), method="hmv", parameters=given, confidence=confidence)
-        return plan.fingerprint
-
-    kinds = [
-        {},
-        {"significance": True},
-        {"significance": True, "alpha": 0.01},
-        {"significance": True, "n_simulations": 50},
-        {"stability": True},
-        {"stability": True, "n_resamples": 10},
-        {"stability": True, "random_state": 1},
-    ]
-    assert len({fingerprint(**kind) for kind in kinds}) == len(kinds)
-    assert fingerprint(n_simulations=50) == fingerprint()
-    assert fingerprint(stability=True, n_jobs=2) == fingerprint(stability=True)
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -187,8 +164,8 @@ def test_the_fingerprint_identifies_the_analyses():
 )
 def test_invalid_settings_are_refused_before_the_fit(settings, message):
     confidence = ConfidenceSettings(**settings)
-    with pytest.raises(ParameterError, match=message):
-        make_plan(table(), parameters={"n_features_to_select": 12}, confidence=confidence)
+    with pytest.raises(UserError, match=message):
+        make_plan(table(), confidence=confidence)
 
 
 def test_robust_fits_with_missing_values(tmp_path):
@@ -209,7 +186,6 @@ def test_robust_fits_with_missing_values(tmp_path):
 def test_the_newick_file_has_the_supports(both, tmp_path):
     phylo = pytest.importorskip("Bio.Phylo")
     write_outputs(both, tmp_path)
-    refuse_incomplete(tmp_path)
     tree = phylo.read(tmp_path / "tree.nwk", "newick")
     read = {
         frozenset(leaf.name for leaf in clade.get_terminals()): clade.confidence
@@ -227,14 +203,3 @@ def test_an_absent_table_is_noticed(both, tmp_path):
     (tmp_path / "branches.csv").unlink()
     with pytest.raises(UserError, match=r"is not a complete result: branches\.csv cannot be read"):
         load_result(tmp_path)
-
-
-def test_progress_begins_anew_for_each_node():
-    steps, messages = [], []
-    reporter = ProgressReporter(lambda *step: steps.append(step), messages.append)
-    callback = _NodeProgress(reporter, 10)
-    # The second node is tested twice.
-    for n_nodes, n_done in [(0, 1), (0, 10), (1, 11), (1, 20), (1, 25), (2, 26)]:
-        callback(n_nodes, n_done)
-    assert steps == [(1, 10), (10, 10), (1, 10), (10, 10), (15, 20), (1, 10)]
-    assert messages == ["split 1"] * 2 + ["split 2"] * 3 + ["split 3"]

@@ -13,13 +13,13 @@ from mrshc import gene_set_enrichment
 from mrshc.app import GeneSettings, fit, make_plan
 from mrshc.app.cli.analysis_commands import _print_result
 from mrshc.app.cli.terminal_output import TerminalOutput
-from mrshc.app.output_folder import output_file_names, refuse_incomplete, write_outputs
+from mrshc.app.output_folder import output_file_names, write_outputs
 from mrshc.datasets import make_simulation_1
 from mrshc.errors import UserError
 from mrshc.io import GeneSets, Table, load_result
 from mrshc.plotting import heatmap, loadings, markers
 from mrshc.report.top_features import top_features_sentence
-from mrshc.utils.text_cleaning import clean_text
+from mrshc.shell.text_cleaning import clean_text
 
 P = 200
 PROBES = [f"p{j}" for j in range(P)]
@@ -224,7 +224,6 @@ def test_clusters_of_one_or_two_samples_have_no_ranked_list(with_small_cluster, 
     write_outputs(with_small_cluster, tmp_path)
     expected = {f"markers_cluster_{k}.rnk" for k, size in enumerate(sizes, start=1) if size > 1}
     assert {path.name for path in tmp_path.glob("*.rnk")} == expected
-    refuse_incomplete(tmp_path)
     assert f"score_cluster_{1 + sizes.index(1)}" in load_result(tmp_path).features
     tiny = run(n_clusters=24)
     assert tiny.ranked_clusters == [*range(1, 25)]
@@ -237,10 +236,10 @@ def test_samples_of_small_clusters_are_named_with_the_option_against_outliers(
     (sentence,) = with_small_cluster.caveats
     assert sentence == (
         f"Sample {name} is in a cluster of fewer than 3 samples and may be outlying; the method "
-        "mrshc with robust=True sets outlying samples apart."
+        "association with robust=True sets outlying samples apart."
     )
     _print_result(with_small_cluster, TerminalOutput())
-    assert "outlying; the method mrshc with --robust sets" in capsys.readouterr().out
+    assert "outlying; the method association with --robust sets" in capsys.readouterr().out
     about = with_small_cluster.about
     mrshc = replace(with_small_cluster, about=about | {"method": "mrshc"})
     assert mrshc.caveats[0].endswith("may be outlying; robust=True sets outlying samples apart.")
@@ -260,20 +259,6 @@ def test_the_heat_map_for_treeview_has_the_descriptions(folder):
     for name, text in rows.items():
         j = int(name[1:])
         assert text == f"p{j}, GENE{j // 2}, title, {j}"
-
-
-def test_settings_that_affect_the_files_identify_the_run():
-    plans = [
-        make_plan(table(), method="hmv", parameters={"n_features_to_select": 20}, genes=genes)
-        for genes in (
-            *(None, GeneSettings(), GeneSettings(column="symbol")),
-            *(GeneSettings(url="https://a.org/{gene}"), ALL),
-            GeneSettings(column="symbol", url="https://example.org/{gene}", sets=SETS, min_size=3),
-        )
-    ]
-    prints = [plan.fingerprint for plan in plans]
-    assert prints[0] == prints[1]
-    assert len(set(prints[1:])) == 5
 
 
 @pytest.mark.parametrize(
@@ -377,12 +362,6 @@ def test_the_command_line_reports_gene_sets(main, written):
     loaded = load_result(written / "out")
     assert loaded.genes["url"] == "https://example.org/?q={gene}"
     assert loaded.gene_sets["gene_set"].iloc[0] == "first"
-    code, printed, errors = main(*COMMAND, *genes, *link, "--resume")
-    assert (code, "holds the complete result already" in printed + errors) == (0, True)
-    (written / "out" / "markers_cluster_2.rnk").unlink()
-    code, _, printed = main(*COMMAND, *genes, *link, "--resume")
-    assert code == 2
-    assert "it has no markers_cluster_2.rnk" in clean_text(printed)
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,10 @@ import pytest
 import typer
 
 from mrshc.app.cli.options_from_dataclasses import ChoiceFrom, expand_options
-from mrshc.core.selection import RULES
-from mrshc.core.trees.tree import LINKAGES, METRICS
+from mrshc.core.trees import LINKAGES, METRICS
 from mrshc.methods import METHODS
 from mrshc.preprocessing import PRESETS
-from mrshc.utils.text_cleaning import clean_text
+from mrshc.shell.text_cleaning import clean_text
 
 
 @pytest.mark.parametrize(
@@ -19,7 +18,6 @@ from mrshc.utils.text_cleaning import clean_text
     [
         ("--linkage", LINKAGES),
         ("--metric", METRICS),
-        ("--selection", RULES),
         ("--preset", PRESETS),
         ("--method", METHODS),
     ],
@@ -36,7 +34,7 @@ def test_a_command_gets_its_groups_and_plain_texts():
     @dataclass(frozen=True, kw_only=True)
     class Group:
         linkage: Annotated[
-            str | None, typer.Option("--linkage"), ChoiceFrom("mrshc.core.trees.tree", "LINKAGES")
+            str | None, typer.Option("--linkage"), ChoiceFrom("mrshc.core.trees", "LINKAGES")
         ] = "ward"
         other: Annotated[int, typer.Option("--other")] = 2
 

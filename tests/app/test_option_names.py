@@ -11,8 +11,8 @@ import pytest
 
 import mrshc
 from mrshc.app.cli.option_names import option_for_parameter
-from mrshc.errors import Parameter, Setting
-from mrshc.utils.text_cleaning import clean_text
+from mrshc.shell.text_cleaning import clean_text
+from mrshc.shell.wording import Parameter, Setting
 
 PACKAGE = Path(mrshc.__file__).parent
 LIBRARY = [
@@ -35,7 +35,6 @@ LIBRARY = [
         (Setting("separator", " "), "--separator ' '"),
         (Setting("in_memory", True), "--in-memory"),
         (Setting("in_memory", False), "--out-of-core"),
-        (Setting("stop_early", False), "--all-references"),
         (Setting("robust", True), "--robust"),
         (Setting("floor", 100, class_name="Thresholds"), "--floor 100"),
         (Setting("floor", ..., class_name="Thresholds"), "--floor"),
@@ -77,15 +76,14 @@ def test_errors_name_options_on_the_command_line(main, tmp_path, monkeypatch):
         "t.csv --log2": "Raise them with --floor, or add a larger --pseudocount.",
         "t.csv --method hc --rank 2": "--rank has no meaning for method hc.",
         "t.csv --method hmv": "Give one with --n-features.",
-        "t.csv --linkage ward --metric cityblock": "--linkage ward is defined for --metric sqeucl",
-        "t.csv --linkage median --metric cityblock": "sqeuclidean and --metric correlation only",
-        "t.csv --metric correlation -q 2": "--n-features must be at least 3 for --metric corr",
-        "t.csv --method shc --metric correlation": "so --metric must be one of 'sqeuclidean', ",
+        "t.csv --linkage ward --metric cityblock": "linkage='ward' is defined for metric='sqeucl",
+        "t.csv --linkage median --metric cityblock": "sqeuclidean' and metric='correlation' only",
+        "t.csv --paper --metric correlation -q 2": "--n-features must be at least 3 for",
+        "t.csv --method shc --metric correlation": "--metric must be one of 'sqeuclidean', ",
         "t.csv --method cosa --linkage ward": "--linkage must be one of 'single', 'complete', ",
-        "t.csv --max-rank 0": "--max-rank must be a whole number at least 1, got 0.",
-        "t.csv --jobs 0": "--jobs must be a whole number of workers, -1 for every core, got 0.",
-        "t.csv --method shc -q 3 --l1-bound 1.5": "Give --n-features or --l1-bound, not both",
-        "t.csv --method shc -q 3 -k 7": "--n-clusters must be a whole number in [1, 6], got 7.",
+        "t.csv --paper --max-rank 0": "--max-rank must be a whole number at least 1, got 0.",
+        "t.csv --method shc -q 3 --l1-bound 1.5": "Give n_features_to_select or l1_bound, not both",
+        "t.csv -k 7": "--n-clusters must be a whole number in [2, 6], got 7.",
     }.items():
         code, _, printed = main("cluster", *shlex.split(command), "--out", "out", "--quiet")
         assert code == 2

@@ -4,7 +4,6 @@ import errno
 import io
 import json
 import os
-import shutil
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,15 +15,14 @@ from sklearn.metrics import rand_score
 
 from mrshc.app import fit, make_plan
 from mrshc.app import output_folder as outputs
-from mrshc.app.folder_exchange import exchange_files, restore_files
-from mrshc.app.output_folder import CHECKPOINT, new_folder, write_outputs
-from mrshc.core.trees.tree import Tree
+from mrshc.app.folder_exchange import MOVING_MARK, exchange_files, restore_files
+from mrshc.app.output_folder import new_folder, write_outputs
+from mrshc.core.trees import Tree
 from mrshc.datasets import make_simulation_1
 from mrshc.errors import UserError
 from mrshc.io import Table, load_result, read_table
 from mrshc.io.result import FORMAT
 from mrshc.plotting.result_pictures import features_for_heatmap
-from mrshc.utils.step_journal import DamagedJournalError, JournalMismatchError
 
 pytestmark = pytest.mark.slow
 
@@ -37,9 +35,6 @@ ALWAYS = {
     "report.html",
 }
 RANKED = {f"markers_cluster_{k}.rnk" for k in (1, 2, 3)}
-
-
-STEPS = "header\nstep\n"
 
 
 def run(method="mrshc", n_features=12, **parameters):
@@ -88,7 +83,6 @@ def test_other_methods_write_the_files_that_apply(tmp_path, method, n_features, 
     assert {name for name in names if not name.endswith(".rnk")} == (ALWAYS - lost) | more
     ranked = load_result(tmp_path).ranked_clusters
     assert {f"markers_cluster_{i}.rnk" for i in ranked} <= names
-    outputs.refuse_incomplete(tmp_path)
 
 
 @pytest.mark.usefixtures("coarse_pictures")
@@ -97,7 +91,6 @@ def test_one_cluster_writes_the_files_that_apply(tmp_path):
     pictures = {"silhouettes.png", "markers.png"}
     assert {f.name for f in tmp_path.iterdir()} == ALWAYS - pictures
     assert load_result(tmp_path).markers.empty
-    outputs.refuse_incomplete(tmp_path)
 
 
 def test_the_same_run_writes_the_same_bytes(folder, tmp_path):
@@ -167,12 +160,10 @@ def write(path, text="new"):
     (path / "result.json").write_text(json.dumps(about), encoding="utf-8")
 
 
-def make(out, text="new", *, error=None, steps=None, **options):
-    """Make a result; or take some steps and fail."""
+def make(out, text="new", *, error=None, **options):
+    """Make a result, or fail."""
     with new_folder(out, **options) as work:
         write(work / "result", text)
-        if steps is not None:
-            (work / CHECKPOINT).write_text(steps)
         if error is not None:
             raise error
 
@@ -209,36 +200,15 @@ def test_other_people_s_files_are_never_replaced(tmp_path):
 @pytest.mark.parametrize(
     "error", [KeyboardInterrupt(), OSError(28, "No space left"), ZeroDivisionError()]
 )
-def test_interrupted_work_leaves_the_old_result_and_what_can_be_resumed(tmp_path, error):
+def test_interrupted_work_leaves_the_old_result(tmp_path, error):
     out = tmp_path / "out"
     make(out, "old")
     with pytest.raises(type(error)):
-        make(out, "half", steps=STEPS, error=error, overwrite=True)
+        make(out, "half", error=error, overwrite=True)
     assert content(out) == "old"
-    assert [f.name for f in sorted((tmp_path / "out.partial").iterdir())] == ["lock", CHECKPOINT]
-    for options in ({}, {"resume": True}):
-        with pytest.raises(UserError, match="exists already"):
-            make(out, **options)
-    assert (tmp_path / "out.partial" / CHECKPOINT).exists()
-    make(out, "new", resume=True, overwrite=True)
+    assert [f.name for f in tmp_path.iterdir()] == ["out"]
+    make(out, "new", overwrite=True)
     assert content(out) == "new"
-    assert not (tmp_path / "out.partial").exists()
-
-
-def test_unfinished_work_is_not_thrown_away_by_accident(tmp_path):
-    out = tmp_path / "out"
-    work = tmp_path / "out.partial"
-    work.mkdir()
-    (work / CHECKPOINT).write_text(STEPS)
-    with pytest.raises(UserError, match="Add --resume to continue it, or --overwrite"):
-        make(out)
-    assert (work / CHECKPOINT).exists()
-    with new_folder(out, resume=True) as inside:
-        assert (inside / CHECKPOINT).read_text() == STEPS
-    work.mkdir()
-    (work / CHECKPOINT).write_text(STEPS)
-    with new_folder(out, overwrite=True) as inside:
-        assert not (inside / CHECKPOINT).exists()
 
 
 def test_mistakes_of_the_user_leave_nothing(tmp_path):
@@ -443,36 +413,6 @@ def test_an_exchange_that_fails_puts_the_old_result_back(tmp_path, monkeypatch):
     assert [f.name for f in tmp_path.iterdir()] == ["out"]
 
 
-def test_without_a_finished_step_nothing_is_left(tmp_path):
-    with pytest.raises(KeyboardInterrupt):
-        make(tmp_path / "out", steps="header\n", error=KeyboardInterrupt())
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_work_of_others_is_kept(tmp_path):
-    work = tmp_path / "out.partial"
-    work.mkdir()
-    (work / CHECKPOINT).write_text(STEPS)
-    with (
-        pytest.raises(UserError, match="unfinished work on other data or with other options"),
-        new_folder(tmp_path / "out", resume=True),
-    ):
-        raise JournalMismatchError("other")
-    assert (work / CHECKPOINT).read_text() == STEPS
-
-
-def test_damaged_steps_are_kept_and_refused_with_advice(tmp_path):
-    work = tmp_path / "out.partial"
-    work.mkdir()
-    (work / CHECKPOINT).write_text(STEPS)
-    with (
-        pytest.raises(UserError, match=r"is damaged\. Leave out --resume and add --overwrite"),
-        new_folder(tmp_path / "out", resume=True),
-    ):
-        raise DamagedJournalError("damaged")
-    assert (work / CHECKPOINT).read_text() == STEPS
-
-
 def test_two_runs_do_not_share_a_folder(tmp_path):
     with (
         new_folder(tmp_path / "out"),
@@ -486,14 +426,13 @@ def test_a_run_killed_in_the_middle_of_the_exchange_loses_nothing(tmp_path):
     out, work = tmp_path / "out", tmp_path / "out.partial"
     write(work / "old", "old")
     write(work / "result", "new")
-    (work / CHECKPOINT).write_text(STEPS, encoding="utf-8")
     with (
         pytest.raises(UserError, match=r"exists already\. Add --overwrite"),
-        new_folder(out, resume=True),
+        new_folder(out),
     ):
         pytest.fail("refused after the work only")
     assert content(out) == "old"
-    make(out, "new", resume=True, overwrite=True)
+    make(out, "new", overwrite=True)
     assert content(out) == "new"
 
 
@@ -527,7 +466,7 @@ def test_links_in_place_of_the_work_are_not_followed(tmp_path):
     out, work, thesis = tmp_path / "out", tmp_path / "out.partial", tmp_path / "thesis.tex"
     thesis.write_text("all of it", encoding="utf-8")
     work.mkdir()
-    for name in ("lock", CHECKPOINT, "old", "result"):
+    for name in ("lock", "old", "result"):
         (work / name).symlink_to(thesis)
         with pytest.raises(UserError, match=f"'{name}', which mrshc did not write"):
             make(out)
@@ -566,26 +505,6 @@ def test_folders_without_a_name_of_their_own(tmp_path, monkeypatch):
 def test_leftovers_of_a_killed_process_are_removed(tmp_path):
     work = tmp_path / "out.partial"
     work.mkdir()
-    (work / f".{CHECKPOINT}.123.partial").write_text("half", encoding="utf-8")
+    (work / f".{MOVING_MARK}.123.partial").write_text("half", encoding="utf-8")
     make(tmp_path / "out")
     assert [f.name for f in tmp_path.iterdir()] == ["out"]
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [('{"work": "x"}', True), ('{"work": "y"}', False), ("{", False), ("[]", False)],
-)
-def test_a_result_of_the_same_plan_is_recognised(tmp_path, text, expected):
-    assert not outputs.is_result_of(tmp_path, "x")
-    (tmp_path / "result.json").write_text(text)
-    assert outputs.is_result_of(tmp_path, "x") == expected
-
-
-def test_a_result_with_a_missing_file_is_not_complete(folder, tmp_path):
-    shutil.copytree(folder, tmp_path / "out")
-    outputs.refuse_incomplete(tmp_path / "out")
-    for name in ALWAYS - {"result.json"}:
-        (tmp_path / "out" / name).rename(tmp_path / name)
-        with pytest.raises(UserError, match=f"is not a complete result: .*{name}.* Make it again"):
-            outputs.refuse_incomplete(tmp_path / "out")
-        (tmp_path / name).rename(tmp_path / "out" / name)

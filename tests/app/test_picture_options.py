@@ -44,17 +44,6 @@ def test_formats_are_those_of_each_picture_unless_some_are_chosen(main, drawn, t
     assert (out / "silhouettes.pdf").read_bytes().startswith(b"%PDF")
 
 
-def test_a_finished_run_is_complete_only_with_its_formats(main, drawn, table, tmp_path):
-    drawn("silhouettes")
-    out = tmp_path / "out"
-    run = ("cluster", table, "--out", out, *OPTIONS)
-    assert main(*run, "--format", "svg")[0] == 0
-    assert main(*run, "--format", "svg", "--resume")[0] == 0
-    code, _, printed = main(*run, "--format", "pdf", "--resume")
-    assert code == 2
-    assert "it has no silhouettes.pdf" in " ".join(printed.split())
-
-
 @pytest.mark.parametrize("text", ["gif", "png,tiff", "", ",", "png;svg"])
 def test_other_formats_are_refused_before_anything_is_read(main, tmp_path, text):
     file = tmp_path / "empty.csv"

@@ -8,7 +8,7 @@ import pytest
 from scipy.spatial.distance import cdist
 from sklearn.metrics import adjusted_rand_score, silhouette_samples, silhouette_score
 
-from mrshc import COSA, SHC, HighVarianceHC, MrSHC
+from mrshc import COSA, SHC, AssociationHC, HighVarianceHC, MrSHC
 from mrshc.app import (
     compare_methods,
     comparison_notes,
@@ -215,39 +215,16 @@ def test_samples_that_share_nothing_are_refused_by_name_where_that_matters():
     gaps[7, :40] = gaps[9, 40:] = np.nan
     with pytest.raises(UserError, match=r"but 's7' and 's9' have none in common.*impute="):
         make_plan(table(gaps), method="shc")
-    plan = make_plan(table(gaps), parameters={"n_features_to_select": 20, "random_state": 0})
+    parameters = {"n_features_to_select": 20, "random_state": 0}
+    plan = make_plan(table(gaps), method="mrshc", parameters=parameters)
     with pytest.raises(UserError, match="'s7' and 's9' have none in common"):
         compare_methods(plan, n_clusters=2)
     assert fit(make_plan(table(gaps), method="hc", parameters={"n_clusters": 3})).n_clusters_ == 3
 
 
-@pytest.mark.parametrize("method", ["mrshc", "shc"])
-def test_refined_features_are_those_of_the_estimator(method):
-    more = {} if method == "mrshc" else {"n_clusters": 3}
-    result = run(method, n_features_to_select=20, refine=True, **more)
-    model = ESTIMATORS[method].set_params(refine=True).fit(X)
-    ESTIMATORS[method].set_params(refine=False)
-    in_order = result.features.sort_values("position")
-    np.testing.assert_array_equal(in_order["q_value"], model.feature_qvalues_)
-    assert np.flatnonzero(in_order["associated"]).tolist() == model.associated_features_.tolist()
-    np.testing.assert_array_equal(in_order["selected"], model.get_support())
-    n = len(model.associated_features_)
-    assert (result.about["supported"], result.about["n_associated"]) == (True, n)
-    assert result.n_features_before_refinement == 20
-    sentences = result_summary(result)
-    assert sentences[0].startswith("Chose q = 20 of 80 features")
-    expected_start = f"The clusters are supported by held-out features: {n} features are associated"
-    assert any(sentence.startswith(expected_start) for sentence in sentences)
-    assert "The tree is built on the associated features." in sentences
-    is_given = method != "mrshc"
-    number = "Cut the tree into K = 3 clusters, the number given."
-    assert (number if is_given else "Found K = 3 clusters.") in sentences
-
-
 def test_associated_features_are_those_of_the_estimator():
-    parameters = {"selection": "association", "linkage": "ward", "n_features_to_select": "auto"}
-    result = run("mrshc", rank="auto", **parameters)
-    model = MrSHC(max_rank=2, **parameters).fit(X)
+    result = run("association")
+    model = AssociationHC().fit(X)
     in_order = result.features.sort_values("position")
     np.testing.assert_array_equal(in_order["q_value"], model.feature_qvalues_)
     assert np.flatnonzero(in_order["associated"]).tolist() == model.associated_features_.tolist()
@@ -260,26 +237,24 @@ def test_associated_features_are_those_of_the_estimator():
         np.testing.assert_allclose(result.search_results_[name], column)
 
 
-@pytest.mark.parametrize("method", ["mrshc", "shc"])
-def test_structure_without_support_is_reported_as_one_cluster(method):
+def test_structure_without_support_is_reported_as_one_cluster():
     noise = np.random.default_rng(0).normal(size=(40, 60))
-    result = run(method, noise, n_features_to_select=20, refine=True)
+    result = run("association", noise)
     assert (result.n_clusters_, result.about["supported"], result.about["n_associated"]) == (
         1,
         False,
         0,
     )
     assert result.markers.empty
-    assert not result.features["associated"].any()
     assert sum("not supported by held-out features" in s for s in result_summary(result)) == 1
 
 
-def test_without_refinement_the_result_does_not_mention_it():
+def test_without_tests_of_features_the_result_does_not_mention_them():
     result = run(n_features_to_select=20)
     assert (result.about["supported"], result.about["n_associated"]) == (None, None)
     assert not {"q_value", "associated"} & set(result.features)
     assert "outlying" not in result.samples
-    assert not any("associated" in text or "Evidence" in text for text in result_summary(result))
+    assert not any("associated" in text for text in result_summary(result))
 
 
 def test_outlying_samples_are_named():
@@ -303,21 +278,6 @@ def test_many_outlying_samples_are_counted():
     assert outlier_message(list("abcdefgh")).startswith(
         "Samples a, b, c, d, e and 3 more are outlying"
     )
-
-
-def test_a_choice_by_evidence_reports_its_amount():
-    result = run(n_features_to_select=[10, 20, 40], selection="evidence")
-    model = MrSHC([10, 20, 40], max_rank=2, random_state=1, selection="evidence").fit(X)
-    np.testing.assert_allclose(
-        result.search_results_["evidence"], model.search_results_["evidence"]
-    )
-    chosen = model.search_results_["evidence"][model.search_results_["chosen"]][0]
-    assert result.evidence == pytest.approx(chosen)
-    expected_start = (
-        f"Evidence of the features that were not selected: {chosen:.1f} standard deviations"
-    )
-    assert any(sentence.startswith(expected_start) for sentence in result_summary(result))
-    assert result.about["splits"] == []
 
 
 def test_markers_are_those_of_the_estimator_by_name_and_counted_from_one():
@@ -382,12 +342,10 @@ def test_warnings_are_reported_and_stored():
     assert set(summary) - set(result_summary(result, known_caveats=known)) == set(seen)
 
 
-@pytest.mark.parametrize("method", ["mrshc", "shc"])
 @pytest.mark.parametrize("n_clusters", [2, 3])
-def test_a_given_number_of_clusters_is_obtained_without_support(method, n_clusters):
+def test_a_given_number_of_clusters_is_obtained_without_support(n_clusters):
     noise = np.random.default_rng(0).normal(size=(40, 60))
-    given = {"n_features_to_select": 20, "n_clusters": n_clusters, "refine": True}
-    result = run(method, values=noise, **given)
+    result = run("association", noise, n_clusters=n_clusters)
     assert result.about["supported"] is False
     assert result.n_clusters_ == result.samples["cluster"].nunique() == n_clusters
     summary = " ".join(result_summary(result))
@@ -426,35 +384,24 @@ def test_one_cluster_separates_nothing():
     assert "one cluster: no groups were found" in result_summary(result)[0]
 
 
-def test_fingerprints_identify_plans():
-    plan = make_plan(table(), parameters={"random_state": 0, "n_jobs": 1})
-    same = make_plan(table(), parameters={"random_state": 0, "n_jobs": 2})
-    others = [
-        make_plan(table(), parameters={"random_state": 1}),
-        make_plan(table(X + 1e-9), parameters={"random_state": 0}),
-        make_plan(table(), method="hc", parameters={"random_state": 0}),
-        make_plan(table(**{"class": ["x"] * 60}), parameters={"random_state": 0}),
-    ]
-    assert plan.fingerprint == same.fingerprint
-    assert len({plan.fingerprint, *(other.fingerprint for other in others)}) == 5
-
-
 @pytest.mark.parametrize(
     ("mistake", "sentence"),
     [
         ({"truth": "clas"}, "There is no annotation 'clas' of the samples; there are: class, age"),
-        ({"method": "kmeans"}, "method must be one of mrshc, shc, hc, hmv, cosa, got 'kmeans'"),
+        (
+            {"method": "kmeans"},
+            "method must be one of association, mrshc, shc, hc, hmv, cosa, got 'kmeans'",
+        ),
         ({"method": "hmv"}, "Method hmv needs a number of features"),
         ({"method": "hc", "parameters": {"n_features_to_select": 5}}, "hc takes all features"),
         ({"method": "hc", "parameters": {"rank": 2}}, "rank has no meaning for method hc"),
-        ({"method": "hc", "parameters": {"refine": True}}, "refine has no meaning for method hc"),
         (
             {"method": "shc", "parameters": {"robust": True}},
             "robust has no meaning for method shc",
         ),
         (
-            {"method": "shc", "parameters": {"selection": "evidence"}},
-            "selection has no meaning for method shc",
+            {"parameters": {"n_features_to_select": 5}},
+            "n_features_to_select has no meaning for method association",
         ),
         ({"steps": chain(top_variance=500)}, r"n_features must be a whole number in \[1, 80\]"),
         ({"steps": chain(log2=True)}, "logarithm"),
@@ -476,16 +423,16 @@ def test_more_features_than_survive_the_filters():
 def test_the_default_methods_side_by_side():
     classes = [f"c{label}" for label in DATA.labels]
     parameters = {"random_state": 0, "n_features_to_select": 30, "linkage": "average"}
-    plan = make_plan(table(**{"class": classes}), parameters=parameters, truth="class")
+    made = table(**{"class": classes})
+    plan = make_plan(made, method="mrshc", parameters=parameters, truth="class")
     comparison = compare_methods(plan, n_clusters=None)
     scores = comparison.scores
-    association = comparison.models["MrSHC, association"]
-    assert (association.selection, association.linkage) == ("association", "ward")
+    association = comparison.models["AssociationHC"]
+    assert association.linkage == "ward"
     assert scores["n_features"].to_dict() == {
-        "MrSHC, association": association.get_support().sum(),
+        "AssociationHC": association.get_support().sum(),
         "HMV 500, Ward": 80,
         "MrSHC": 30,
-        "MrSHC, evidence": 30,
         "SHC": 30,
         "HC": 80,
         "HC-HMV": 30,
@@ -495,19 +442,15 @@ def test_the_default_methods_side_by_side():
 
 
 def test_options_of_a_comparison_reach_the_methods_that_know_them():
-    given = {"selection": "evidence", "refine": True, "robust": True}
-    parameters = {"random_state": 0, "n_features_to_select": 20, **given}
+    parameters = {"random_state": 0, "n_features_to_select": 20, "robust": True}
     spoilt = X.copy()
     spoilt[4] += np.random.default_rng(1).normal(scale=8, size=80)
-    plan = make_plan(table(spoilt), parameters=parameters)
+    plan = make_plan(table(spoilt), method="mrshc", parameters=parameters)
     comparison = compare_methods(plan, n_clusters=3)
-    assert comparison.models["MrSHC"].get_params().items() >= given.items()
-    assert comparison.models["SHC"].refine
+    assert comparison.models["MrSHC"].get_params().items() >= parameters.items()
     n_features = comparison.scores["n_features"]
     assert n_features["HC-HMV"] == n_features["MrSHC"]
     sentences = comparison_notes(comparison, plan)
-    assert [text.partition(": ")[0] for text in sentences] == [
-        *("MrSHC, association", "MrSHC, association", "MrSHC", "MrSHC", "SHC")
-    ]
-    assert "Sample s4 is outlying" in sentences[1]
-    assert "Sample s4 is outlying" in sentences[3]
+    expected = ["AssociationHC", "AssociationHC", "MrSHC"]
+    assert [text.partition(": ")[0] for text in sentences] == expected
+    assert all("Sample s4 is outlying" in text for text in sentences[1:])

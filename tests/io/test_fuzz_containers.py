@@ -3,7 +3,6 @@
 What they say is worked out here a second time, cell by cell and with every bound checked.
 """
 
-import io
 import os
 import warnings
 
@@ -12,15 +11,14 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from mrshc.core.data.conversion import as_stored_matrix
-from mrshc.core.data.data_matrix import UnreadableError
+from mrshc.core.data.files import UnreadableError
 from mrshc.io import TableError, read_table
 
 pytestmark = pytest.mark.slow
 
-# 100,000 are run by hand. Most cases are of the cheapest kind.
-CASES, PARTS = int(os.environ.get("MRSHC_FUZZ_CASES", "3000")), 4
-SHARES = {"matrices": 0.85, "groups": 0.12, "files": 0.02, "bytes": 0.01}
+# 3,000 are run by hand.
+CASES, PARTS = int(os.environ.get("MRSHC_FUZZ_CASES", "90")), 4
+SHARES = {"files": 0.67, "bytes": 0.33}
 
 NUMBERS = (-(2**31), -3, -1, 0, 1, 2, 3, 5, 6, 7, 99, 2**31 - 1)
 TYPES = ("f8", "f4", "f2", ">f8", "i1", "i2", "i4", ">i4", "i8", "u1", "u4", "u8", "?", "c16", "S4")
@@ -95,13 +93,6 @@ def expected(kind, content, shape):
     return np.array(A) if kind == "csr" else np.array(A).T
 
 
-def seen(X):
-    source = as_stored_matrix(X)
-    blocks = np.concatenate(list(source.map_blocks(lambda block, _start, _xp: block)), axis=1)
-    np.testing.assert_array_equal(source.columns(np.arange(source.shape[1])), blocks)
-    return blocks
-
-
 def read_or_refused(read):
     """Return what is read, or the sentence that it is refused with."""
     try:
@@ -124,37 +115,10 @@ def checked(read, wanted):
     return True
 
 
-@parts
-def test_matrices_of_scipy(part):
-    rng, n_read = np.random.default_rng([0, part]), 0
-    for _ in range(n_cases("matrices")):
-        kind, content, shape = broken(rng)
-        X = getattr(sparse, f"{kind}_array")(shape)
-        for name, values in content.items():
-            setattr(X, name, values)
-        n_read += checked(lambda X=X: seen(X), expected(kind, content, shape))
-    assert 0 < n_read < n_cases("matrices")
-
-
 def put(group, kind, content, shape):
     group.attrs.update({"encoding-type": f"{kind}_matrix", "shape": list(shape)})
     for name, values in content.items():
         group[name] = values
-
-
-@parts
-def test_groups_of_hdf5(part):
-    rng, n_read = np.random.default_rng([1, part]), 0
-    with h5py.File(io.BytesIO(), "w") as file:
-        for i in range(n_cases("groups")):
-            kind, content, shape = broken(rng)
-            group = file.create_group(str(i))
-            if rng.random() < 0.1:
-                shape = tuple(int(s) for s in rng.choice([-1, 2, 3, 5, 2**40], size=2))
-            put(group, kind, content, shape)
-            wanted = expected(kind, content, shape) if min(shape) > 0 and max(shape) < 99 else None
-            n_read += checked(lambda group=group: seen(group), wanted)
-    assert 0 < n_read < n_cases("groups")
 
 
 def annotate(file, shape):

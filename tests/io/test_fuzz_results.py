@@ -13,9 +13,7 @@ import shutil
 import numpy as np
 import pytest
 
-from mrshc import MrSHC
 from mrshc.errors import UserError
-from mrshc.estimators.checkpoint import Checkpoint, StepSizes
 from mrshc.exports import newick, treeview
 from mrshc.io import load_result
 from mrshc.io.result import ResultError, write_result
@@ -303,73 +301,6 @@ def test_every_matrix_that_is_no_tree_is_refused(saved, part):
                 function(Z)
             assert_sentence(refused.value)
     assert 0 < n_trees < CASES // PARTS
-
-
-# Checkpoints ----------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def steps(tmp_path_factory):
-    """The bytes of a checkpoint, and its steps as they are written."""
-    path = tmp_path_factory.mktemp("steps") / "search.jsonl"
-    sizes = StepSizes(n_samples=6, n_features=5, n_leaves=None)
-    MrSHC([2, 3], max_rank=2, n_references=5, random_state=0, checkpoint=path).fit(tiny_table().X)
-    # The same steps under a header that is known here.
-    lines = path.read_bytes().splitlines(keepends=True)[1:]
-    path.unlink()
-    Checkpoint(path, search="a search", sizes=sizes)
-    path.write_bytes(path.read_bytes() + b"".join(lines))
-    return path.read_bytes(), sizes
-
-
-def damaged_steps(content, rng):
-    """Return damaged steps, and whether they were merely cut off."""
-    kind = rng.integers(5)
-    header = content.index(b"\n") + 1
-    if kind == 0:
-        return content[: rng.integers(header, len(content))], True
-    if kind == 1:
-        return edit_bytes(content, rng), False
-    lines = content.splitlines(keepends=True)
-    i, j = (int(rng.integers(len(lines))) for _ in range(2))
-    if kind == 2:
-        lines[i], lines[j] = lines[j], lines[i]
-    else:
-        lines[i] = edit_json(lines[i], rng)
-    return b"".join(lines), False
-
-
-@pytest.mark.parametrize("part", range(PARTS))
-def test_damaged_steps_are_refused_in_a_sentence_or_are_steps(steps, tmp_path, part):
-    content, sizes = steps
-    rng, path = np.random.default_rng(part), tmp_path / "steps"
-    path.write_bytes(content)
-    n_whole = len(Checkpoint(path, search="a search", sizes=sizes))
-    n_refused = 0
-    for _ in range(CASES // PARTS):
-        found, is_cut = damaged_steps(content, rng)
-        put(path, found)
-        try:
-            steps_found = Checkpoint(path, search="a search", sizes=sizes)
-        except UserError as error:
-            assert_sentence(error)
-            assert not is_cut, "what a kill leaves goes on"
-            assert (
-                path.read_bytes() == found[: found.rfind(b"\n") + 1] or path.read_bytes() == found
-            )
-            n_refused += 1
-        else:
-            assert len(steps_found) <= n_whole
-            assert all(use_step(step) for step in steps_found.values())
-    assert 0 < n_refused < CASES // PARTS
-
-
-def use_step(step):
-    """Do what a search does with a step."""
-    if hasattr(step, "indices"):
-        return np.zeros(5)[step.indices].size > 0
-    n_leaves = step.pruned.n_leaves
-    return len(step.pruned.labels(n_leaves)) == 6 and len(step.silhouettes) == n_leaves
 
 
 def test_files_that_are_not_files_are_refused(saved, tmp_path):

@@ -20,15 +20,14 @@ IS_NEW = np.arange(60) % 4 == 0
 VALUES = 2.0 ** (DATA.X[:, :80] + 8)  # like intensities
 OLD, NEW = VALUES[~IS_NEW], VALUES[IS_NEW]
 METHODS = {
-    "association": ("mrshc", {"selection": "association", "linkage": "ward"}),
-    "robust": ("mrshc", {"selection": "association", "linkage": "ward", "robust": True}),
-    "correlation": ("mrshc", {"selection": "association", "linkage": "average"}),
+    "association": ("association", {}),
+    "robust": ("association", {"robust": True}),
+    "correlation": ("association", {"linkage": "average", "metric": "correlation"}),
     "shc": ("shc", {"n_features_to_select": 30, "n_clusters": 3}),
     "cityblock": ("shc", {"n_features_to_select": 30, "n_clusters": 3, "metric": "cityblock"}),
     "cosa": ("cosa", {"n_clusters": 3}),
     "hc": ("hc", {"n_clusters": 3}),
 }
-METHODS["correlation"][1]["metric"] = "correlation"
 
 
 def as_table(values, prefix="old", features=None):
@@ -160,7 +159,7 @@ def test_features_without_any_value_are_left_out(tmp_path):
         (frame(NEW).T, "but the names of the samples are. Give features, or transpose the table"),
         (frame(NEW).replace(NEW[2, 0], np.inf), "sample 2 holds inf"),
         (frame(np.where(NEW[3, 0] == NEW, 0, NEW)), "A logarithm needs positive values, but 1 val"),
-        (frame(NEW).assign(g0="high"), "holds the text 'high' in sample 0, feature 'g0'"),
+        (frame(NEW).assign(g0="high"), "sample 0, feature 'g0' holds the text 'high'"),
     ],
     ids=["array", "transposed", "inf", "zero", "text"],
 )

@@ -3,8 +3,8 @@
 import pandas as pd
 import pytest
 
-from mrshc.errors import ParameterError, reword
 from mrshc.io import TableError, read_table
+from mrshc.shell.wording import ParameterError, reword
 from small_table import features_in_rows
 
 

@@ -161,8 +161,6 @@ def test_integers_of_anndata_that_are_rounded_are_noted(tmp_path, in_memory):
         table = read_table(path, in_memory=in_memory)
         notes = " ".join(table.notes)
         assert ("53 values are 2^53 or larger" in notes) == (in_memory and factor > 1)
-        # What stays in the file is not read here: the fit warns.
-        assert table.data.holds_integers == (not in_memory)
 
 
 def test_a_table_that_does_not_fit_into_memory_is_refused_with_a_way_out(tmp_path, monkeypatch):

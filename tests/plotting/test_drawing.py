@@ -513,7 +513,7 @@ def test_numbers_of_many_tests_do_not_overlap(n, n_tests):
 def test_a_model_without_tests_is_refused():
     with pytest.raises(ValueError, match="gap_tests needs a model with split_tests_"):
         gap_tests(MODEL)
-    with pytest.raises(ValueError, match=r"no node of this model was tested: with selection='as"):
+    with pytest.raises(ValueError, match="no node of this model was tested"):
         gap_tests(model_with_tests(n_tests=0))
 
 

@@ -4,7 +4,6 @@ from scipy.cluster.hierarchy import dendrogram as scipy_dendrogram
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import pdist, squareform
 
-from mrshc.core.selection.explanation import format_count
 from mrshc.plotting import (
     clusters_of_merges,
     cut_height,
@@ -15,6 +14,7 @@ from mrshc.plotting import (
     shortened_names,
 )
 from mrshc.plotting.dendrogram_layout import LINE_HEIGHT, singleton_branches
+from mrshc.plotting.search_explanation import format_count
 
 X = np.random.default_rng(0).normal(size=(30, 3))
 

@@ -1,10 +1,6 @@
 import numpy as np
 
-from mrshc import MrSHC
-from mrshc.core.selection import find_rule
-from mrshc.plotting import (
-    search_story,
-)
+from mrshc.plotting import search_story
 
 
 def candidates(*rows):
@@ -96,70 +92,35 @@ def test_chosen_candidate_is_shown_if_all_are_screened_out():
     assert set(over_q.states) == {"screened out"}
 
 
-def weighed(table, evidence):
-    """Return a search by evidence: nothing is set aside or removed."""
-    none = np.zeros(len(evidence), dtype=bool)
-    return table | {"evidence": np.array(evidence), "screened_out": none, "removed": none}
+STARTS = {
+    "n_features_target": np.array([10, 10, 30]),
+    "n_features": np.array([40, 52, 47]),
+    "rank": np.array([1, 3, 1]),
+    "n_leaves": np.array([3, 3, 2]),
+    "n_associated": np.array([40, 52, 47]),
+    "strength": np.array([40.0, 80.0, 60.0]),
+    "silhouette": np.array([0.1, 0.2, 0.3]),
+    "chosen": np.array([False, True, False]),
+}
 
 
-def test_a_choice_by_evidence_shows_the_rank_first_then_the_number_of_features():
-    table = weighed(SEARCH, [9.0, 3.0, 1.0, 5.0, 2.0, 6.0, 0.0, 4.0])
-    story = search_story(table)
-    over_rank, over_q = story.curves
-    assert over_rank.ticks == ("1", "2")
-    np.testing.assert_array_equal(over_rank.values, [3.0, 4.5])  # means over all q
-    assert over_rank.chosen == 1
-    assert over_q.heading == "Which number of features, with rank 2?"
-    np.testing.assert_array_equal(over_q.values, [3.0, 5.0, 6.0, 4.0])
-    assert (over_q.ticks[over_q.chosen], set(over_q.states)) == ("40", {"kept"})
-    assert story.verdict == "Chosen: q = 40 features, rank 2 (evidence 6.0, 3 clusters)"
-    assert "the rank with the highest mean evidence over all numbers of features" in story.rule
-    assert "in standard deviations of shuffled samples" in story.rule
+def test_start_sets_are_compared_by_their_strength():
+    story = search_story(STARTS)
+    (curve,) = story.curves
+    assert curve.heading == "Which start set?"
+    assert curve.ticks == ("10, 1", "10, 3", "30, 1")
+    np.testing.assert_array_equal(curve.values, [0.5, 1.0, 0.75])
+    assert curve.chosen == 1
+    assert story.verdict == "Chosen: 52 features (52 features are associated, 3 clusters)"
+    assert "Strength: sum of squares" in story.rule
 
 
-def test_ranks_are_compared_by_the_means_that_the_rule_takes():
-    """Rank 2 is not tried with one feature: the mean of rank 1 leaves that number out too."""
-    table = weighed(
-        candidates(
-            (1, 1, 0.1, ""),
-            (10, 1, 0.1, ""),
-            (10, 2, 0.3, "b"),
-            (20, 1, 0.2, ""),
-            (20, 2, 0.3, "bc"),
-        ),
-        [30.0, 2.0, 4.0, 3.0, 6.0],
-    )
-    rule = find_rule(table)
-    assert rule.choose(table).chosen == 4
-    over_rank, over_q = search_story(table).curves
-    np.testing.assert_array_equal(over_rank.values, [2.5, 5.0])
-    assert over_rank.values.argmax() == over_rank.chosen == 1
-    assert over_q.values.argmax() == over_q.chosen == 1
-    assert over_rank.heading == "Which rank?\n(mean over q from 10 up)"
-    assert "numbers of features that every rank was tried with (q from 10 up)" in (
-        search_story(table).rule
-    )
-
-
-def test_the_star_is_on_the_largest_value_of_every_search_by_evidence():
-    """Small numbers of features, with which high ranks are not tried, would move the means."""
-    for seed in range(4):
-        X = np.random.default_rng(seed).normal(size=(24, 30))
-        X[:12, :6] += 2.0
-        model = MrSHC([1, 2, 4, 8], selection="evidence", max_rank=4, random_state=0).fit(X)
-        for curve in search_story(model.search_results_).curves:
-            assert curve.values.argmax() == curve.chosen
-
-
-def test_evidence_of_one_rank_or_one_number_of_features():
-    one_rank = weighed(candidates((10, 2, 0.1, "b"), (20, 2, 0.3, "bc")), [1.0, 2.0])
-    (curve,) = search_story(one_rank).curves
-    assert curve.heading == "Which number of features?"
-    one_q = weighed(candidates((10, 1, 0.1, ""), (10, 2, 0.3, "bc")), [1.0, 2.0])
-    (curve,) = search_story(one_q).curves
-    assert curve.heading == "Which rank?"
-    story = search_story(weighed(candidates((10, 1, 0.1, "bc")), [1.0]))
-    assert (story.curves, story.rule) == ((), "")
+def test_start_sets_without_associated_features_are_not_compared():
+    story = search_story(STARTS | {"strength": np.zeros(3)})
+    assert story.curves == ()
+    assert story.rule.startswith("No start set led to five associated features")
+    single = search_story({name: column[1:2] for name, column in STARTS.items()})
+    assert (single.curves, single.rule) == ((), "")
 
 
 def test_gaps_are_ordered_by_the_number_of_features():

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from mrshc.app import GeneSettings, fit, make_plan
-from mrshc.core.trees.tree import Tree
+from mrshc.core.trees import Tree
 from mrshc.report.branch_names import (
     branch_name,
     clusters_below,

@@ -23,15 +23,15 @@ from mrshc.app import (
     fit,
     make_plan,
 )
-from mrshc.core.robust.outliers import winsorise
-from mrshc.core.trees.tree import Tree
+from mrshc.core.outliers import winsorise
+from mrshc.core.trees import Tree
 from mrshc.datasets import make_simulation_1
 from mrshc.io import GeneSets, Table
 from mrshc.plotting import standardised
 from mrshc.report import comparison_report, result_report
 from mrshc.report.branch_names import branch_name
 from mrshc.report.branch_table import branch_table
-from mrshc.utils.text_cleaning import guard_formula
+from mrshc.shell.text_cleaning import guard_formula
 
 pytestmark = pytest.mark.slow
 
@@ -90,7 +90,7 @@ def simulated():
     classes = [f"C{label + 1}" for label in data.labels]
     table = table_of(data.X, **{"class": classes, "age": np.linspace(20, 80, 60)})
     parameters = {"random_state": 1, "n_features_to_select": [20, 40], "n_references": 20}
-    return fit(make_plan(table, parameters=parameters, truth="class"))
+    return fit(make_plan(table, method="mrshc", parameters=parameters, truth="class"))
 
 
 def lymphoma():
@@ -99,7 +99,7 @@ def lymphoma():
     with np.load(DATA / "lymphoma.npz", allow_pickle=False) as content:
         table = table_of(content["X"], **{"class": content["y"].astype(object)})
     parameters = {"random_state": 0, "n_features_to_select": 140, "rank": 2}
-    return fit(make_plan(table, parameters=parameters, truth="class"))
+    return fit(make_plan(table, method="mrshc", parameters=parameters, truth="class"))
 
 
 def large():
@@ -114,24 +114,22 @@ def hostile():
     features = [*HOSTILE, *(f"g{j}" for j in range(60 - len(HOSTILE)))]
     classes = [HOSTILE[i % 3] for i in range(60)]
     table = table_of(X, samples=names, features=features, **{"</script>class": classes})
-    return fit(make_plan(table, parameters={"n_features_to_select": 30, "random_state": 0}))
+    parameters = {"n_features_to_select": 30, "random_state": 0}
+    return fit(make_plan(table, method="mrshc", parameters=parameters))
 
 
 def everything():
-    """Return a result with gaps, outlying samples, refined features and evidence."""
+    """Return a result with gaps, outlying samples and associated features."""
     data, rng = make_simulation_1(6, mu=2.0), np.random.default_rng(0)
     X = data.X[:, :200].copy()
     X[[7, 33]] += rng.normal(scale=8, size=(2, 200))
     X[rng.random(X.shape) < 0.08] = np.nan
-    given = {"selection": "evidence", "refine": True, "robust": True}
-    parameters = {"random_state": 1, "n_features_to_select": [10, 20, 40], "max_rank": 3, **given}
-    return fit(make_plan(table_of(X), parameters=parameters))
+    return fit(make_plan(table_of(X), parameters={"robust": True}))
 
 
 def unsupported():
     X = np.random.default_rng(0).normal(size=(40, 60))
-    parameters = {"random_state": 0, "n_features_to_select": 20, "refine": True}
-    return fit(make_plan(table_of(X), parameters=parameters))
+    return fit(make_plan(table_of(X)))
 
 
 def scales():
@@ -584,22 +582,19 @@ def test_the_scale_of_heights_names_the_metric(view, name, label):
     assert seen.page.locator("#tree .ytitle").text_content() == label
 
 
-def test_refined_features_and_evidence_are_reported(view):
+def test_associated_features_are_reported(view):
     result, seen = view("everything")
     facts = seen.page.locator("#answer .facts").inner_text()
     assert f"associated features\n{result.about['n_associated']}" in facts
-    assert f"evidence (sd)\n{result.evidence:.1f}" in facts
     answer = seen.page.locator("#answer").inner_text()
     assert "The clusters are supported by held-out features" in answer
     rows = seen.csv("features")
     expected = result.features[result.features["selected"]]
     assert [float(row["q_value"]) for row in rows] == expected["q_value"].tolist()
     why = seen.page.locator("#why").inner_text()
-    assert "the rank with the highest mean evidence" in why
-    assert "Then the features were refined" in why
+    assert "Each start set was replaced by the features that are associated" in why
     snippet = seen.page.locator("#how pre").last.inner_text()
-    assert "selection='evidence', " in snippet
-    assert "refine=True" in snippet
+    assert "AssociationHC(" in snippet
     assert "robust=True" in snippet
 
 
@@ -1140,6 +1135,7 @@ def test_the_comparison_shows_all_trees_and_scores(browser, tmp_path):
     X[3] += np.random.default_rng(0).normal(scale=9, size=100)
     plan = make_plan(
         table_of(X, **{"class": classes}),
+        method="mrshc",
         parameters={"random_state": 0, "n_features_to_select": [20, 30], "robust": True},
         truth="class",
     )
@@ -1150,8 +1146,7 @@ def test_the_comparison_shows_all_trees_and_scores(browser, tmp_path):
     seen = Visit(browser, path, tree="#tree-0")
     assert "<b>2</b>" in seen.page.locator("#legend").inner_text()
     headings = seen.page.locator("#look h3").all_inner_texts()
-    others = ["HMV 500, Ward", "MrSHC", "MrSHC, evidence", "SHC", "HC", "HC-HMV"]
-    names = ["MrSHC, association", *others]
+    names = ["AssociationHC", "HMV 500, Ward", "MrSHC", "SHC", "HC", "HC-HMV"]
     assert [text.partition(":")[0] for text in headings] == names
     cells = seen.page.locator("#scores tbody tr").first.locator("td").all_inner_texts()
     assert cells[0] == names[0]
@@ -1162,7 +1157,7 @@ def test_the_comparison_shows_all_trees_and_scores(browser, tmp_path):
     assert "ari: adjusted Rand index" in explained
     assert "MrSHC: Sample s3 is outlying" in seen.page.locator("#scores").inner_text()
     bars = "page.data.methods.map(method => method.bars.map(bar => bar.name))"
-    assert seen.js(bars) == [["outlying"], [], ["outlying"], ["outlying"], [], [], []]
+    assert seen.js(bars) == [["outlying"], [], ["outlying"], [], [], []]
     for why in seen.page.locator("summary").all():
         why.click()
     seen.wait_until("!!document.querySelector('#curve-2-0 .main-svg')")

@@ -85,6 +85,7 @@ def pages_named(name):
     """Return the pages of a result and of a comparison that hold a name wherever they can."""
     plan = make_plan(
         named_table(name),
+        method="mrshc",
         parameters={"n_features_to_select": [2, 3], "n_references": 3, "random_state": 0},
         truth=f"{name} class",
         command=name,
@@ -212,7 +213,7 @@ def test_a_hostile_title_is_escaped():
 def test_the_scale_of_heights_names_correlations(metric, linkage, label):
     parameters = {"n_features_to_select": 3, "n_references": 3, "random_state": 0}
     parameters |= {"metric": metric, "linkage": linkage}
-    result = fit(make_plan(tiny_table(), parameters=parameters))
+    result = fit(make_plan(tiny_table(), method="mrshc", parameters=parameters))
     assert result_data(result)["height_label"] == label
 
 
@@ -223,7 +224,8 @@ def test_no_template_turns_escaping_off():
 
 def contents():
     """Return the variables of both templates."""
-    plan = make_plan(tiny_table(), parameters={"n_features_to_select": 2}, truth="class")
+    parameters = {"n_features_to_select": 2}
+    plan = make_plan(tiny_table(), method="mrshc", parameters=parameters, truth="class")
     about = comparison_json_content(plan, compare_methods(plan, n_clusters=2), n_clusters=2)
     result = tiny_result()
     return {
@@ -250,7 +252,7 @@ def test_a_template_with_an_undefined_attribute_fails():
 def test_page_is_written_in_utf_8_in_any_locale(tmp_path):
     path = tmp_path / "page.html"
     code = (
-        "import pathlib, sys; from mrshc.utils.atomic_files import write_text;"
+        "import pathlib, sys; from mrshc.shell.atomic_files import write_text;"
         " write_text(pathlib.Path(sys.argv[1]), '\\u2026 \\u25b4')"
     )
     plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}

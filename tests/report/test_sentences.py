@@ -91,16 +91,17 @@ def strings_in(value):
 
 UNTESTED = (
     "The clusters were not tested with held-out features: nothing in this result tests them "
-    "against chance. To test them, use the option refine."
+    "against chance. To test them, use the method association."
 )
 
 
 @pytest.mark.parametrize(
     ("X", "options", "supported", "fact", "verdict"),
     [
+        (CLUSTERS, ("--paper", "-q", "20"), None, "not tested", re.escape(UNTESTED)),
         (
             CLUSTERS,
-            ("--paper", "-q", "20", "--refine"),
+            (),
             True,
             "yes",
             r"The clusters are supported by held-out features: \d+ features are associated with "
@@ -109,39 +110,21 @@ UNTESTED = (
         ),
         (
             NOISE,
-            ("--paper", "-q", "20", "--refine"),
+            ("-k", "3"),
             False,
             "no",
             r"The clusters are not supported by held-out features: fewer than 5 features are "
             r"associated with clusters of trees that were built without them\.",
         ),
-        (CLUSTERS, ("--paper", "-q", "20"), None, "not tested", re.escape(UNTESTED)),
         (
-            CLUSTERS,
-            (),
-            True,
-            "yes",
-            r"The clusters are supported by held-out features: \d+ features are associated .*",
-        ),
-        (
-            NOISE,
-            ("-k", "3"),
-            False,
-            "no",
-            r"The clusters are not supported by held-out features: fewer than 5 features .*",
-        ),
-        (
-            NOISE,
-            ("-q", "3"),
+            NOISE[:6],
+            ("-k", "2"),
             None,
             "undecided",
             r"The test of the clusters is undecided: fewer than 5 features are associated .*",
         ),
     ],
-    ids=[
-        *("refined, supported", "refined, not supported", "not tested"),
-        *("association, supported", "association, not supported", "association, undecided"),
-    ],
+    ids=["not tested", "supported", "not supported", "undecided"],
 )
 def test_command_line_and_report_state_the_same_verdict_once(
     main, tmp_path, X, options, supported, fact, verdict
@@ -149,7 +132,7 @@ def test_command_line_and_report_state_the_same_verdict_once(
     file, out = tmp_path / "table.csv", tmp_path / "out"
     names = [f"s{i}" for i in range(len(X))]
     pd.DataFrame(X, names, [f"g{j}" for j in range(X.shape[1])]).to_csv(file)
-    given = ("--features", "columns", "--max-rank", "1", "--jobs", "1", "--out", out)
+    given = ("--features", "columns", "--jobs", "1", "--out", out)
     code, printed, error = main("cluster", file, *options, *given)
     assert code == 0, error
     lines = [line for line in printed.splitlines() if re.fullmatch(verdict, line)]
@@ -167,9 +150,7 @@ def clusters_in_noise(request):
     """Return a result of the paper's procedure with several clusters of independent noise."""
     seed, n, p = request.param
     X = make_noise(seed, n_samples=n, n_features=p).X
-    # The paper's procedure, also if the command line has other defaults.
-    parameters = {"selection": "silhouette", "linkage": "complete", "random_state": 0}
-    result = fit(make_plan(table_of(X), parameters=parameters))
+    result = fit(make_plan(table_of(X), method="mrshc", parameters={"random_state": 0}))
     assert result.n_clusters_ > 1
     return result
 
@@ -224,37 +205,23 @@ def test_the_wording_does_not_depend_on_the_silhouette(clusters_in_noise, width)
 
 
 def test_there_is_advice_if_the_clusters_are_not_supported():
-    one = result_of(NOISE, selection="association", linkage="ward")
-    given = result_of(NOISE, selection="association", linkage="ward", n_clusters=3)
+    one = result_of(NOISE, "association")
+    given = result_of(NOISE, "association", n_clusters=3)
     for result in (one, given):
         (advice,) = (text for text in result_summary(result) if "try a logarithm" in text)
         assert advice in answer_sentences(result)
         assert ("give the number of clusters" in advice) == (result is one)
-    supported = result_of(CLUSTERS, n_features_to_select=20, refine=True)
+    supported = result_of(CLUSTERS, "association")
     assert not any("try a logarithm" in text for text in result_summary(supported))
 
 
 def test_supported_clusters_are_not_called_proved():
-    result = result_of(CLUSTERS, n_features_to_select=20, refine=True)
+    result = result_of(CLUSTERS, "association")
     verdict = verdict_sentence(result)
     assert not re.search(r"\b(real|genuine|prove[sd]?|proof|exist|confirm)", verdict)
     assert "The number of clusters is not tested." in verdict
 
 
-def test_only_the_evidence_compares_with_chance_if_features_are_not_refined():
-    result = result_of(CLUSTERS, n_features_to_select=20, selection="evidence")
-    sentences = result_summary(result)
-    assert "only the evidence compares them with chance. To test them, use the option refine" in (
-        verdict_sentence(result)
-    )
-    assert verdict_sentence(result) in sentences
-    (score,) = (text for text in sentences if text.startswith("Evidence of the features"))
-    assert f"{result.evidence:.1f} standard deviations of the permutation distribution" in score
-    assert score.endswith("the rule requires at least 4 for a cut.")
-    assert score in answer_sentences(result)
-
-
-ASSOCIATION = {"selection": "association", "linkage": "ward", "max_rank": 5}
 # All of 700 features differ between two clusters; the tree is built on 500 of them.
 SHIFTED = np.random.default_rng(0).normal(size=(30, 700)) + 4.0 * (np.arange(30) < 15)[:, None]
 WITH_GAPS = np.where(np.random.default_rng(1).random(CLUSTERS.shape) < 0.1, np.nan, CLUSTERS)
@@ -271,7 +238,7 @@ WRONG_FOR_ASSOCIATION = re.compile(
     ids=["clusters", "noise", "noise, three clusters", "robust with missing values"],
 )
 def test_association_is_not_described_as_a_search_and_a_refinement(X, options):
-    result = result_of(X, **ASSOCIATION, **options)
+    result = result_of(X, "association", **options)
     for sentence in [*result_summary(result), *answer_sentences(result)]:
         assert not WRONG_FOR_ASSOCIATION.search(sentence), sentence
     page = PageText(result_report(result)).text
@@ -284,7 +251,7 @@ def test_association_is_not_described_as_a_search_and_a_refinement(X, options):
 
 
 def test_the_summary_of_association_states_the_features_once():
-    result = result_of(SHIFTED, **ASSOCIATION)
+    result = result_of(SHIFTED, "association")
     assert (result.n_features_selected_, result.about["n_associated"]) == (500, 700)
     start, verdict, tree, clusters, *_ = result_summary(result)
     assert re.fullmatch(
@@ -301,27 +268,26 @@ def test_the_summary_of_association_states_the_features_once():
 
 
 def test_a_start_set_is_kept_if_association_finds_no_features():
-    result = result_of(NOISE, **ASSOCIATION)
+    result = result_of(NOISE, "association")
     kept = f"Kept a start set, {result.n_features_before_refinement} of 60 features (rank 1)"
     sentences = result_summary(result)
     assert sentences[0] == f"{kept}, one cluster: no groups were found."
     assert sentences[1].startswith("The clusters are not supported by held-out features")
-    (first, *_) = result_summary(result_of(NOISE, **ASSOCIATION, n_clusters=3))
+    (first, *_) = result_summary(result_of(NOISE, "association", n_clusters=3))
     assert first == f"{kept}. Cut the tree into K = 3 clusters, the number given."
 
 
 @pytest.mark.parametrize(
-    ("parameters", "is_stated"),
+    ("method", "parameters", "is_stated"),
     [
-        (ASSOCIATION, True),
-        ({"n_features_to_select": 20, "refine": True}, True),
-        ({**ASSOCIATION, "n_clusters": 3}, False),
-        ({"n_features_to_select": 20}, False),
+        ("association", {}, True),
+        ("association", {"n_clusters": 3}, False),
+        ("mrshc", {"n_features_to_select": 20}, False),
     ],
-    ids=["association", "refine", "given number", "paper"],
+    ids=["association", "given number", "paper"],
 )
-def test_the_report_states_how_the_tree_was_cut(parameters, is_stated):
-    result = result_of(CLUSTERS, **parameters)
+def test_the_report_states_how_the_tree_was_cut(method, parameters, is_stated):
+    result = result_of(CLUSTERS, method, **parameters)
     page = PageText(result_report(result)).text
     sentence = (
         f"The tree is cut into {result.n_clusters_} clusters: of the cuts into at most 10 "
@@ -331,18 +297,14 @@ def test_the_report_states_how_the_tree_was_cut(parameters, is_stated):
     assert ("This is a heuristic, not a test." in page) is is_stated
 
 
-def test_only_a_refinement_follows_a_search():
-    refined = PageText(result_report(result_of(CLUSTERS, n_features_to_select=20, refine=True)))
-    assert "Then the features were refined" in refined.text
-    associated = PageText(result_report(result_of(CLUSTERS, **ASSOCIATION)))
-    assert "A feature without a value was not in the start set" in associated.text
-    # Both pages explain the q-values of their tables.
-    for page in (refined, associated):
-        assert "q_value: smallest false discovery rate" in page.text
+def test_the_report_explains_loadings_and_q_values_of_association():
+    text = PageText(result_report(result_of(CLUSTERS, "association"))).text
+    assert "A feature without a value was not in the start set" in text
+    assert "q_value: smallest false discovery rate" in text
 
 
 def test_pictures_of_association_are_not_of_a_search_before_a_refinement():
-    result = result_of(CLUSTERS, **ASSOCIATION)
+    result = result_of(CLUSTERS, "association")
     texts = {
         name: " ".join(text.get_text() for text in PICTURES[name].draw(result).findobj(Text))
         for name in ("search", "loadings")
@@ -352,9 +314,9 @@ def test_pictures_of_association_are_not_of_a_search_before_a_refinement():
     assert not any("refinement" in text for text in texts.values())
 
 
-def test_methods_without_refinement_name_one_with_it():
+def test_methods_without_a_test_name_one_with_it():
     result = result_of(CLUSTERS, "hc", n_clusters=3)
-    assert verdict_sentence(result).endswith("use the method mrshc with selection by association.")
+    assert verdict_sentence(result).endswith("use the method association.")
     assert any(
         "The clusters were found in the same features" in text for text in result_summary(result)
     )
@@ -367,14 +329,13 @@ def test_one_cluster_needs_no_test():
     assert not any("silhouette" in text for text in answer_sentences(result))
 
 
-def test_a_comparison_states_the_verdict_on_each_refined_method():
-    parameters = {"random_state": 0, "n_features_to_select": 20, "refine": True}
+def test_a_comparison_states_the_verdict_on_association():
+    parameters = {"random_state": 0, "n_features_to_select": 20}
     for X, verdict in ((CLUSTERS, "are supported by"), (NOISE, "are not supported by")):
-        plan = make_plan(table_of(X), parameters=parameters)
+        plan = make_plan(table_of(X), method="mrshc", parameters=parameters)
         notes = comparison_notes(compare_methods(plan, n_clusters=3), plan)
-        for name in ("SHC", "MrSHC"):
-            starts = f"{name}: The clusters {verdict} held-out features"
-            assert sum(note.startswith(starts) for note in notes) == 1
+        starts = f"AssociationHC: The clusters {verdict} held-out features"
+        assert sum(note.startswith(starts) for note in notes) == 1
 
 
 def test_markers_are_said_to_rank_features(clusters_in_noise):

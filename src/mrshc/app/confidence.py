@@ -59,16 +59,6 @@ class ConfidenceSettings:
         """Whether any analysis was requested."""
         return self.significance or self.stability
 
-    @property
-    def identity(self) -> list[str]:
-        """Texts that identify the requested analyses and all settings that affect their results."""
-        texts = []
-        if self.significance:
-            texts.append(f"significance {self.alpha} {self.n_simulations} {self.random_state}")
-        if self.stability:
-            texts.append(f"stability {self.n_resamples} {self.random_state}")
-        return texts
-
     def check(self, estimator: Any) -> None:
         """Raise ParameterError if a setting is invalid, or if the estimator cannot be analysed.
 

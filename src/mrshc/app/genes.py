@@ -52,18 +52,6 @@ class GeneSettings:
         """Whether any of the settings was given."""
         return self.column is not None or self.url is not None or self.sets is not None
 
-    @property
-    def identity(self) -> list[str]:
-        """Texts that identify all settings that affect the files of the result."""
-        if not self.is_given:
-            return []
-        texts = [f"genes {self.column!r} {self.url!r}"]
-        if self.sets is not None:
-            texts.append(f"sets {self.sets.source!r} {self.min_size} {self.max_size}")
-            texts += [f"{name}\t{self.sets.descriptions[name]}" for name in self.sets]
-            texts += ["\t".join(genes) for genes in self.sets.values()]
-        return texts
-
     def check(self, table: Table, kept: NDArray[np.intp]) -> None:
         """Raise UserError if a setting cannot be used with a table.
 

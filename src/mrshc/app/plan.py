@@ -196,9 +196,10 @@ def make_plan(
         _refuse_in_memory_methods(chosen_method, given)
         _refuse_in_memory_analyses(analyses)
     estimator = _make_estimator(chosen_method, given, n_features=kept.size)
-    analyses.check(estimator)
     gene_settings = GeneSettings() if genes is None else genes
-    gene_settings.check(table, kept)
+    with value_errors_as_user_errors():
+        analyses.check(estimator)
+        gene_settings.check(table, kept)
     n_clusters = given.get("n_clusters")
     if is_local_array:
         n_missing = int(np.isnan(table.data.values).sum())
@@ -350,7 +351,7 @@ def _transfer(
     n_jobs : int or None
         Number of workers; determines the number of threads that are used to check the data.
     """
-    with backend.activate():
+    with backend.activate(), value_errors_as_user_errors():
         transferred = backend.transfer(matrix)
         with parallel.threads(check_n_jobs(n_jobs)):
             summary = summarise(transferred)
@@ -442,13 +443,16 @@ def refuse_samples_without_values(
 @contextmanager
 def value_errors_as_user_errors() -> Iterator[None]:
     """Turn each ValueError raised in this context into a UserError with the same message."""
-    # The data and the parameters come from the user, who must correct the error.
+    # The data and the parameters come from the user, who must correct the error. Many messages
+    # begin with the name of a parameter, which the command line replaces by that of an option.
     try:
         yield
     except UserError:
         raise
     except ValueError as error:
-        raise UserError(str(error)) from None
+        name, _, rest = str(error).partition(" ")
+        message = Sentence("{name} {rest}", name=Parameter(name), rest=rest)
+        raise UserError(message) from None
 
 
 def _get_method(key: str) -> Method:

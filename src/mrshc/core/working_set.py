@@ -2,9 +2,9 @@
 
 The features that components select are among those of large variance or of large inner product with
 the leading singular vectors. All components are computed on such a working set in memory. One pass
-over the data then shows whether another feature would have exceeded the threshold of an iteration;
-if one does, it is added, and what it touches is computed again. The result is the same as with all
-features.
+over the data then shows whether another feature exceeds the threshold of a component; if one does,
+it is added, and what it touches is computed again. In the end, every component is stationary for
+all features.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _ALL_VALUES = 1 << 20
 _PER_FEATURE, _ADDITIONAL = 2, 500
 # Eigenvectors of a larger matrix are computed by Lanczos iterations (11 to .5 s for 5,000 samples).
 _MANY_SAMPLES = 2_000
-# Iterates within this distance are checked by one product, with a bound for the difference.
-_RADIUS = 0.2
+# Number of components whose products with a block are computed at once, which limits the memory.
+_PRODUCTS = 256
 
 
 def component_path(
@@ -162,99 +162,46 @@ def search_grid(
 def _add_violators(path: ComponentPath, matrix: DataMatrix, centring: Centring) -> bool:
     """Check all components that are not checked yet; return whether features had to be added.
 
-    Outside the working set, the earlier components have no loadings, so the slope of a feature is
-    its inner product with u, apart from the filling of missing values. It must not exceed the
-    threshold of the iteration.
+    A component is stationary for all features if no slope outside the working set exceeds the
+    threshold that leads from its u to its v. Earlier components have no loadings there, so a slope
+    is the inner product with u, apart from the filling of missing values.
     """
-    places, iterates, limits, changes = [], [], [], []
-    for bound, found in path.bounds.items():
-        for k in range(found.n_checked, found.n_known):
-            used = found.thresholds[k] >= 0.0
-            iterates.append(found.iterates[k][used])
-            limits.append(found.thresholds[k][used])
-            places += [(bound, k)] * int(used.sum())
-            changes += [path.fill_change(found, k)] * int(used.sum())
-    if not places:
-        return False
-    check = _Check(np.concatenate(iterates), np.concatenate(limits), np.array(changes), centring)
-    outside = np.ones(matrix.shape[1], dtype=bool)
-    outside[path.index] = False
-    added, failed = [], np.zeros(len(places), dtype=bool)
-    for violators, violated in matrix.map(lambda block, start: check(block, start, outside)):
-        added.append(violators)
-        failed |= violated
+    places = [
+        (found, k)
+        for found in path.bounds.values()
+        for k in range(found.n_checked, found.n_known)
+        if found.thresholds[k] > 0.0
+    ]
     for found in path.bounds.values():
         found.n_checked = found.n_known
-    for position in np.flatnonzero(failed)[::-1]:
-        bound, k = places[position]
-        found = path.bounds[bound]
+    if not places:
+        return False
+    scores = np.array([found.scores[k] for found, k in places])
+    thresholds = np.array([found.thresholds[k] for found, k in places])
+    changes = np.array([path.fill_change(found, k) for found, k in places])
+    outside = np.ones(matrix.shape[1], dtype=bool)
+    outside[path.index] = False
+
+    def check(block: Any, start: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the violating features of a block, and a mask of the components they violate."""
+        xp, centred = namespace(block), centring(block, start)
+        is_outside = to_device(outside[start : start + block.shape[1]], block)
+        violating, violated = np.zeros(block.shape[1], dtype=bool), []
+        for part in range(0, len(scores), _PRODUCTS):
+            rows = slice(part, part + _PRODUCTS)
+            slopes = to_device(scores[rows], block) @ centred
+            if centring.fill is not None:
+                gaps = xp.astype(xp.isnan(block), xp.float64)
+                slopes = slopes - to_device(scores[rows] * changes[rows, None], block) @ gaps
+            exceeds = (xp.abs(slopes) > to_device(thresholds[rows, None], block)) & is_outside
+            violating |= to_host(xp.any(exceeds, axis=0))
+            violated.append(to_host(xp.any(exceeds, axis=1)))
+        return np.flatnonzero(violating) + start, np.concatenate(violated)
+
+    added, violated = zip(*matrix.map(check), strict=True)
+    failed = np.any(violated, axis=0)
+    for found, k in [place for place, is_failed in zip(places, failed, strict=True) if is_failed]:
         found.n_known = found.n_checked = min(k, found.n_known)
-        found.thresholds[k:] = -1.0
-        found.loadings[k:] = 0.0
+        found.loadings[found.n_known :] = 0.0
     path.add_features(np.concatenate(added), matrix)
     return bool(failed.any())
-
-
-class _Check:
-    """Function that finds the columns of a block that exceed the threshold of an iterate.
-
-    The iterates of a component are near each other, so groups of them share one product: a slope
-    differs by at most the norm of the column times the distance from the centre of the group. Only
-    columns that may exceed a threshold by this bound are multiplied with every iterate (2,800
-    instead of 300 products for a million features).
-    """
-
-    def __init__(
-        self,
-        iterates: np.ndarray,
-        thresholds: np.ndarray,
-        changes: np.ndarray,
-        centring: Centring,
-    ) -> None:
-        self._iterates, self._thresholds, self._changes = iterates, thresholds, changes
-        self._centring = centring
-        self._group = np.full(len(iterates), -1)
-        centres: list[int] = []
-        # The last iterates are where a component has converged, so they come first.
-        for i in range(len(iterates))[::-1]:
-            if self._group[i] < 0:
-                near = np.flatnonzero(self._group < 0)
-                distances = np.linalg.norm(iterates[near] - iterates[i], axis=1)
-                self._group[near[distances <= _RADIUS]] = len(centres)
-                centres.append(i)
-        self._centres = iterates[centres]
-        radii = np.linalg.norm(iterates - self._centres[self._group], axis=1)
-        # For each group, the pairs of a radius and a threshold that bound a column.
-        n_groups = len(centres)
-        self._smallest = np.full(n_groups, np.inf)
-        self._radius = np.zeros(n_groups)
-        np.minimum.at(self._smallest, self._group, thresholds)
-        np.maximum.at(self._radius, self._group, radii)
-
-    def __call__(self, block: Any, start: int, outside: np.ndarray) -> tuple[Any, np.ndarray]:
-        """Return the violating features, and a mask of the iterates that they violate."""
-        xp, centred = namespace(block), self._centring(block, start)
-        norms = xp.sqrt(xp.sum(centred * centred, axis=0))
-        slopes = xp.abs(to_device(self._centres, block) @ centred)
-        slopes = slopes + to_device(self._radius[:, None], block) * norms
-        if self._centring.fill is not None:
-            n_missing = xp.sum(xp.astype(xp.isnan(block), xp.float64), axis=0)
-            slopes = slopes + float(np.abs(self._changes).max()) * xp.sqrt(n_missing)
-        may_exceed = to_host(slopes > to_device(self._smallest[:, None], block))
-        may_exceed &= outside[start : start + block.shape[1]]
-        columns = np.flatnonzero(may_exceed.any(axis=0))
-        failed, violating = np.zeros(len(self._iterates), dtype=bool), set[int]()
-        if not columns.size:
-            return columns, failed
-        part = to_host(centred[:, to_device(columns, block)]).T
-        gaps = to_host(xp.isnan(block[:, to_device(columns, block)])).T.astype(np.float64)
-        for group, flags in enumerate(may_exceed[:, columns]):
-            if flags.any():
-                members, tested = np.flatnonzero(self._group == group), np.flatnonzero(flags)
-                slopes = part[tested] @ self._iterates[members].T
-                if self._centring.fill is not None:
-                    slopes -= gaps[tested] @ self._iterates[members].T * self._changes[members]
-                exceeds = np.abs(slopes) > self._thresholds[members]
-                failed[members] |= exceeds.any(axis=0)
-                violating.update(columns[tested[exceeds.any(axis=1)]].tolist())
-        return np.array(sorted(violating), dtype=np.intp) + start, failed

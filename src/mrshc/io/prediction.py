@@ -62,6 +62,16 @@ def predict_clusters(result: Result, X: Any) -> pd.DataFrame:
     >>> new = read_table("new.csv", min_samples=1)  # doctest: +SKIP
     >>> predict_clusters(result, new)  # doctest: +SKIP
     """
+    try:
+        return _predict_clusters(result, X)
+    except UserError:
+        raise
+    except ValueError as error:
+        raise UserError(str(error)) from None
+
+
+def _predict_clusters(result: Result, X: Any) -> pd.DataFrame:
+    """Assign new samples to the clusters of a result; invalid data may raise any ValueError."""
     centers = result.centers
     n_steps = centers["n_steps"].to_numpy()
     names = [str(name) for name in centers.index]

@@ -208,7 +208,7 @@ def describe_choice(table: Table, score: str) -> str:
     table : mapping of str to ndarray
         Table of candidates, with a row for each pair (q, r) of a number of features and a rank.
     score : str
-        Name and value of the score of the chosen candidate, for example "evidence 5.2".
+        Name and value of the score of the chosen candidate, for example "average silhouette 0.60".
     """
     row = chosen_row(table)
     q, n_features = int(table["n_features_target"][row]), int(table["n_features"][row])

@@ -234,13 +234,10 @@ class ParameterError(UserError):
 
     Examples
     --------
-    >>> from mrshc import SHC
-    >>> from mrshc.shell.wording import ParameterError
-    >>> try:
-    ...     SHC(linkage="far").fit([[1.0, 2.0], [3.0, 4.0], [5.0, 7.0]])
-    ... except ParameterError as error:
-    ...     print(error.parameters, error.value)
-    ('linkage',) far
+    >>> from mrshc.shell.wording import Parameter, ParameterError
+    >>> error = ParameterError("{rank} must not be {value}.", rank=Parameter("rank"), value=0)
+    >>> str(error), error.parameters, error.value
+    ('rank must not be 0.', ('rank',), 0)
     """
 
     def __init__(

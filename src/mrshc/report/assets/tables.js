@@ -18,7 +18,7 @@ function formatValue(value, spread = 0) {
 }
 
 // Return whether a spreadsheet would execute a text as a formula. An apostrophe is put before such a
-// text, as in guard_formula of mrshc.utils.text_cleaning. An apostrophe is also put before a text
+// text, as in guard_formula of mrshc.shell.text_cleaning. An apostrophe is also put before a text
 // that begins with one, so that the original text can be restored. Numbers and individual signs are
 // left unchanged.
 function isFormula(text) {

@@ -1,0 +1,498 @@
+"""Rank tests of cuts, their combination and correction, folds, rounds and numbers of clusters."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from mrshc.core import association
+from mrshc.core.association import (
+    Refinement,
+    analyse_variance,
+    associated_features,
+    association_search,
+    cauchy_combination,
+    drop_ratios,
+    f_tail,
+    feature_q_values,
+    refine,
+    split_into_folds,
+)
+from mrshc.core.data.matrix import ArrayMatrix, as_matrix
+from mrshc.core.kernels import midranks
+from mrshc.core.statistics import centring, summarise
+from mrshc.core.trees import Tree, linkage_matrix, pairwise_distances
+from storage_backends import in_array_api, in_torch
+
+RULE = {"linkage": "ward", "metric": "sqeuclidean", "ranks": {}}
+
+
+def cuts_of(X, linkage="ward", metric="sqeuclidean", ks=(2, 3, 4, 5, 6, 7)):
+    tree = Tree(linkage_matrix(pairwise_distances(X, metric), linkage))
+    return np.array([tree.cut(k) for k in ks])
+
+
+def partitions_of(n, seed=0, counts=(2, 3, 5, 7)):
+    """Return partitions, one in each row, that need not contain all of their clusters."""
+    return np.stack([np.random.default_rng(seed).integers(k, size=n) for k in counts])
+
+
+def table(kind, n=40, p=30):
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(n, p)) * 10.0 ** rng.integers(-3, 4, size=p)
+    X[: n // 2, :5] += 1.5
+    if "ties" in kind:
+        X = rng.integers(0, 4, size=X.shape).astype(float)
+        X[:, 7] = 3.0
+    if "missing" in kind:
+        X[rng.random(X.shape) < 0.3] = np.nan
+        X[2:, 9] = np.nan
+    return X
+
+
+KINDS = ["continuous", "ties", "missing values", "ties, missing values"]
+
+
+def plain_test(x, labels):
+    """P-value of the analysis of variance of ranks without ties, and sum of squares."""
+    used = ~np.isnan(x) & (labels >= 0)
+    ranks, groups, m = stats.rankdata(x[used]), labels[used], used.sum()
+    k = np.unique(groups).size
+    clusters = [(ranks[groups == g], x[used][groups == g]) for g in np.unique(groups)]
+    between = sum(r.size * (r.mean() - (m + 1) / 2) ** 2 for r, _ in clusters)
+    squares = sum(v.size * (v.mean() - x[used].mean()) ** 2 for _, v in clusters)
+    squares *= x.size / m
+    if k < 2 or m <= k:
+        return 1.0, squares
+    share = between / (m * (m**2 - 1) / 12)
+    with np.errstate(divide="ignore"):
+        return stats.f.sf(share / (k - 1) / ((1 - share) / (m - k)), k - 1, m - k), squares
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("place", [np.array, in_array_api, in_torch])
+def test_tests_are_analyses_of_variance_of_ranks(kind, place):
+    X, partitions = table(kind), partitions_of(40)
+    shares, between, within, squares = analyse_variance(place(X), partitions)
+    found = f_tail(shares, between, within)
+    for m, labels in enumerate(partitions):
+        for j, x in enumerate(X.T):
+            p_value, expected_squares = plain_test(x, labels)
+            assert found[m, j] == pytest.approx(p_value, rel=1e-8)
+            assert squares[m, j] == pytest.approx(expected_squares, rel=1e-8, abs=1e-18)
+
+
+def test_without_ties_p_values_are_those_of_scipy():
+    X, labels = np.random.default_rng(0).normal(size=(40, 9)), np.arange(40) % 3
+    found = f_tail(*analyse_variance(X, labels[None])[:3])[0]
+    groups = [stats.rankdata(X, axis=0)[labels == k] for k in range(3)]
+    np.testing.assert_allclose(found, stats.f_oneway(*groups).pvalue, rtol=1e-9)
+    for other in (np.exp(X), X**3, 1e140 * X, -X, X.astype(np.float32)):
+        changed = f_tail(*analyse_variance(other, labels[None])[:3])[0]
+        np.testing.assert_allclose(changed, found, rtol=1e-9)
+
+
+def test_features_without_comparable_groups_are_not_testable():
+    X = np.random.default_rng(3).normal(size=(6, 3))
+    X[:3, 2] = np.nan
+    partitions = np.stack([np.repeat([0, 1], 3), np.zeros(6, int), np.arange(6)])
+    shares, between, within, squares = analyse_variance(X, partitions)
+    p_values = f_tail(shares, between, within)
+    assert 0 < p_values[0, 0] < 1
+    np.testing.assert_array_equal(p_values[0, 2], 1.0)
+    np.testing.assert_array_equal(p_values[1:], 1.0)
+    np.testing.assert_array_equal(shares[1:], 0.0)
+    assert squares[2, 0] == pytest.approx(6 * X[:, 0].var())
+
+
+def test_features_with_one_observed_value_are_not_testable_and_cause_no_warning():
+    X = np.random.default_rng(3).normal(size=(6, 3))
+    X[1:, 1] = np.nan
+    shares, between, within, squares = analyse_variance(X, np.repeat([0, 1], 3)[None])
+    assert (shares[0, 1], squares[0, 1]) == (0.0, 0.0)
+    np.testing.assert_array_equal(f_tail(shares, between, within)[0] == 1.0, [False, True, False])
+
+
+@pytest.mark.parametrize(
+    ("share", "between", "within"), [(0.3, 1, 10), (0.01, 6, 50), (0.999, 2, 3), (0.9999, 1, 60)]
+)
+def test_tails_of_f_are_those_of_scipy(share, between, within):
+    f = share / between / ((1 - share) / within)
+    found = f_tail(np.array([share]), np.array([between]), np.array([within]))[0]
+    assert found == pytest.approx(stats.f.sf(f, between, within), rel=1e-9)
+
+
+def test_tails_at_the_ends():
+    one = np.ones(1, int)
+    assert f_tail(np.zeros(1), one, one)[0] == 1.0
+    assert f_tail(np.ones(1), one, one)[0] == 0.0
+    assert f_tail(np.full(1, 1 + 1e-9), one, one)[0] == 0.0
+    assert f_tail(np.full(1, 0.5), 0 * one, one)[0] == 1.0
+    assert f_tail(np.full(1, 0.5), one, 0 * one)[0] == 1.0
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2])
+def test_ranks_are_midranks(share):
+    X = np.random.default_rng(9).integers(-2, 3, size=(30, 50)).astype(float)
+    X[np.random.default_rng(0).random(X.shape) < share] = np.nan
+    ranks = midranks(X, np.argsort(X, axis=1))
+    expected = stats.rankdata(X, axis=1, nan_policy="omit")
+    np.testing.assert_array_equal(ranks, np.nan_to_num(expected, nan=0.0))
+
+
+# Combination and correction -----------------------------------------------------------------
+
+
+def test_the_combination_follows_the_formula_of_the_paper():
+    p_values = np.random.default_rng(6).random((200, 5)) ** [1, 2, 3, 4, 5]
+    p_values = np.minimum(p_values, 0.999)
+    expected = stats.cauchy.sf(np.mean(np.tan((0.5 - p_values) * np.pi), axis=1))
+    # The formula loses digits of small p-values.
+    np.testing.assert_allclose(cauchy_combination(p_values), expected, rtol=1e-5)
+
+
+def test_the_combination_of_equal_small_or_impossible_p_values():
+    for p in (0.0, 1e-300, 1e-15, 1e-9, 0.3, 0.5, 1.0):
+        assert cauchy_combination(np.full((1, 4), p))[0] == pytest.approx(p, rel=1e-7)
+    for p in (1e-300, 1e-16, 1e-10):
+        rows = np.array([[p, 0.3, 0.5, 0.7]])
+        assert cauchy_combination(rows)[0] == pytest.approx(4 * p, rel=1e-2)
+    rows = np.array([[0.3, 1.0], [1.0, 0.3], [0.3, 0.3], [1.0, 1.0]])
+    np.testing.assert_allclose(cauchy_combination(rows), [0.3, 0.3, 0.3, 1.0], rtol=1e-12)
+
+
+@pytest.mark.parametrize(("large", "used"), [(0.9985, 0.9985), (0.9992, 0.999), (0.99999, 0.999)])
+def test_large_p_values_are_replaced_before_they_are_combined(large, used):
+    expected = stats.cauchy.sf(np.mean(stats.cauchy.isf([0.001, used])))
+    found = cauchy_combination(np.array([[0.001, large]]))[0]
+    assert found == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.001, 0.05, 0.3, 1.0])
+def test_associated_features_have_q_values_of_at_most_alpha(alpha):
+    rng = np.random.default_rng(7)
+    for size in (1, 2, 50, 1000):
+        p_values = np.round(rng.random(size) ** 3, 3)  # with ties, zeros and ones
+        p_values[rng.random(size) < 0.2] = 1.0
+        tested, q_values = p_values < 1.0, np.ones(size)
+        if tested.any():
+            q_values[tested] = stats.false_discovery_control(p_values[tested])
+        expected = np.flatnonzero(tested & (q_values <= alpha))
+        np.testing.assert_array_equal(associated_features(p_values, alpha), expected)
+        hidden = np.where(tested & (p_values > alpha), np.nan, p_values)  # not computed
+        np.testing.assert_array_equal(associated_features(hidden, alpha), expected)
+
+
+# Tests of feature sets ----------------------------------------------------------------------
+
+
+def test_blocks_combine_the_cuts_of_each_tree():
+    X, partitions = table("missing values"), partitions_of(40)
+    partitions = np.stack([partitions[:2], partitions[2:]])
+    p_values, strengths = association.test_block(X, 0, partitions=partitions)
+    parts = analyse_variance(X, partitions.reshape(4, 40))
+    tails, squares = f_tail(*parts[:3]), parts[3]
+    for tree, cuts in enumerate((slice(2), slice(2, 4))):
+        np.testing.assert_allclose(p_values[tree], cauchy_combination(tails[cuts].T), rtol=1e-12)
+        np.testing.assert_allclose(strengths[tree], squares[cuts].mean(axis=0), rtol=1e-12)
+    needed = np.random.default_rng(0).random((2, 30)) < 0.5
+    some, _ = association.test_block(X, 0, partitions=partitions, needed=needed)
+    np.testing.assert_allclose(some, np.where(needed, p_values, np.nan))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("alpha", [0.01, 0.05, 0.5])
+def test_p_values_above_alpha_may_be_left_out(kind, alpha):
+    X = np.hstack([table(kind)] * 3)
+    X[:, 30:] = np.random.default_rng(5).permuted(X[:, 30:], axis=0)
+    partitions = np.stack([cuts_of(np.nan_to_num(X[:, :10])), cuts_of(np.nan_to_num(X[:, 20:]))])
+    full, strengths = association.test_block(X, 0, partitions=partitions)
+    part, same = association.test_block(X, 0, partitions=partitions, alpha=alpha)
+    known = ~np.isnan(part)
+    np.testing.assert_array_equal(part[known], full[known])
+    np.testing.assert_array_equal(same, strengths)
+    assert (full[~known] > alpha).all()
+    assert known[full == 1.0].all(), "that no test is possible is known"
+    assert (~known).sum() > 0.3 * (full > alpha).sum()
+
+
+def test_folds_are_dealt_out_by_variance():
+    X = np.random.default_rng(0).normal(size=(50, 23)) * np.arange(23)
+    folds = split_into_folds(X)
+    assert sorted(fold.size for fold in folds) == [2] * 7 + [3] * 3
+    order = np.concatenate([[fold[i] for fold in folds if i < fold.size] for i in range(3)])
+    np.testing.assert_array_equal(order, np.argsort(-X.var(axis=0), kind="stable"))
+    assert len(split_into_folds(X[:, :4])) == 4
+
+
+@pytest.mark.parametrize("metric", ["sqeuclidean", "cityblock", "correlation"])
+def test_features_of_a_set_are_tested_with_trees_of_the_other_folds(metric):
+    linkage = "average"
+    X = np.random.default_rng(1).normal(size=(30, 40))
+    X[:12, :15] += 1.5
+    features = np.arange(3, 26)
+    [(p_values, strengths)] = association.test_sets(
+        ArrayMatrix(X), [features], linkage=linkage, metric=metric, alpha=1.0, ranks={}
+    )
+    folds = split_into_folds(X[:, features])
+    assert len(folds) == 10
+    for fold in folds:
+        others = np.delete(features, fold)
+        cuts = cuts_of(X[:, others], linkage, metric)
+        found, squares = association.test_block(X[:, features[fold]], 0, partitions=cuts[None])
+        np.testing.assert_allclose(p_values[features[fold]], found[0], rtol=1e-9)
+        np.testing.assert_allclose(strengths[features[fold]], squares[0], rtol=1e-9)
+    rest = np.setdiff1d(np.arange(40), features)
+    cuts = cuts_of(X[:, features], linkage, metric)
+    found, squares = association.test_block(X[:, rest], 0, partitions=cuts[None])
+    np.testing.assert_allclose(p_values[rest], found[0], rtol=1e-9)
+    np.testing.assert_allclose(strengths[rest], squares[0], rtol=1e-9)
+
+
+def test_missing_values_are_estimated_without_the_fold():
+    X = np.random.default_rng(1).normal(size=(20, 15))
+    X[:8, :10] += 2.0
+    X[np.random.default_rng(2).random(X.shape) < 0.1] = np.nan
+    features = np.arange(12)
+    [(p_values, _)] = association.test_sets(ArrayMatrix(X), [features], alpha=1.0, **RULE)
+    fold = split_into_folds(X[:, :12])[0]
+    distances = association.complete(np.delete(X[:, :12], fold, axis=1)).distances("sqeuclidean")
+    tree = Tree(linkage_matrix(distances, "ward"))
+    cuts = np.array([tree.cut(k) for k in range(2, 8)])
+    found, _ = association.test_block(X[:, fold], 0, partitions=cuts[None])
+    np.testing.assert_allclose(p_values[fold], found[0], rtol=1e-9)
+
+
+def test_sets_without_other_features_or_cuts_have_p_values_of_one():
+    X = np.random.default_rng(0).normal(size=(12, 9))
+    [(p_values, strengths)] = association.test_sets(
+        ArrayMatrix(X), [np.array([4])], alpha=1.0, **RULE
+    )
+    assert (p_values[4], strengths[4]) == (1.0, 0.0)
+    assert (np.delete(p_values, 4) < 1).all()
+    two = association.test_sets(ArrayMatrix(X[:2]), [np.arange(3)], alpha=1.0, **RULE)
+    np.testing.assert_array_equal(two[0], [np.ones(9), np.zeros(9)])
+    [(p_values, _)] = association.test_sets(
+        ArrayMatrix(X), [np.arange(3)], alpha=1.0, linkage="ward", metric="correlation", ranks={}
+    )
+    np.testing.assert_array_equal(p_values[:3], 1.0)
+    [(three, _)] = association.test_sets(ArrayMatrix(X[:3]), [np.arange(3)], alpha=1.0, **RULE)
+    cuts = cuts_of(X[:3, :3], ks=(2,))
+    expected, _ = association.test_block(X[:3, 3:], 0, partitions=cuts[None])
+    np.testing.assert_allclose(three[3:], expected[0])
+
+
+def test_ranks_of_data_on_a_device_are_kept():
+    X = table("ties, missing values", n=20, p=12)
+    matrix, ranks = as_matrix(in_array_api(X)), {}
+    options = {"linkage": "ward", "metric": "sqeuclidean", "alpha": 1.0}
+    sets = [np.arange(4), np.arange(6, 12)]
+    found = association.test_sets(matrix, sets, ranks=ranks, **options)
+    expected = association.test_sets(ArrayMatrix(X), sets, ranks={}, **options)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9)
+    assert list(ranks) == [0]
+    again = association.test_sets(matrix, sets, ranks=ranks, **options)
+    np.testing.assert_array_equal(again[0][0], found[0][0])
+
+
+# Rounds -------------------------------------------------------------------------------------
+
+
+def p_values_with(associated, p=300):
+    values = np.full(p, 0.9)
+    values[associated] = 1e-6
+    return values
+
+
+def test_a_round_takes_the_strongest_associated_features():
+    r = Refinement(np.arange(10), np.arange(10))
+    strengths = np.arange(300.0)
+    r.advance(p_values_with(np.arange(50, 90)), strengths, 0.05, 30)
+    assert (r.n_rounds, r.is_finished, r.has_enough) == (1, False, True)
+    np.testing.assert_array_equal(r.associated, np.arange(50, 90))
+    np.testing.assert_array_equal(r.tested, np.arange(10))
+    np.testing.assert_array_equal(r.present, np.arange(60, 90))
+    np.testing.assert_array_equal(r.features, np.arange(60, 90))
+    assert r.strength == strengths[50:90].sum()
+    assert (r.n_associated, r.is_supported(7)) == (40, True)
+
+
+@pytest.mark.parametrize(("n_associated", "has_enough"), [(4, False), (5, True)])
+def test_with_fewer_than_five_associated_features_the_start_set_is_kept(n_associated, has_enough):
+    r = Refinement(np.arange(10), np.arange(10))
+    r.advance(p_values_with(np.arange(100, 110)), np.ones(300), 0.05, 500)
+    r.advance(p_values_with(np.arange(200, 200 + n_associated)), np.ones(300), 0.05, 500)
+    assert (r.has_enough, r.is_finished) == (has_enough, not has_enough)
+    assert (r.strength, r.n_associated) == ((5.0, 5) if has_enough else (0.0, 0))
+    np.testing.assert_array_equal(r.features, np.arange(200, 205) if has_enough else r.start)
+
+
+@pytest.mark.parametrize(
+    ("start", "n_samples", "expected"),
+    [(5, 7, False), (4, 7, None), (5, 6, None), (4, 6, None)],
+)
+def test_support_cannot_be_decided_with_few_features_or_samples(start, n_samples, expected):
+    r = Refinement(np.arange(start), np.arange(start))
+    r.advance(np.ones(300), np.ones(300), 0.05, 500)
+    assert r.is_supported(n_samples) is expected
+
+
+@pytest.mark.parametrize(("n_common", "is_settled"), [(94, False), (95, True)])
+@pytest.mark.parametrize("larger", ["old", "new"])
+def test_rounds_end_when_95_percent_of_the_larger_set_are_in_both(n_common, is_settled, larger):
+    old, new = (100, n_common) if larger == "old" else (n_common, 100)
+    r = Refinement(np.arange(old), np.arange(old))
+    r.advance(p_values_with(np.arange(new)), np.ones(300), 0.05, 500)
+    assert r.is_finished == is_settled
+
+
+def test_rounds_end_when_a_set_recurs_or_after_six():
+    sets = [np.arange(10 * k, 10 * k + 10) for k in range(8)]
+    r = Refinement(sets[0], sets[0])
+    for new, is_finished in ((sets[1], False), (sets[2], False), (sets[1], True)):
+        r.advance(p_values_with(new), np.ones(300), 0.05, 500)
+        assert r.is_finished == is_finished
+    r = Refinement(sets[0], sets[0])
+    for k in range(1, 7):
+        assert not r.is_finished
+        r.advance(p_values_with(sets[k]), np.ones(300), 0.05, 500)
+    assert (r.n_rounds, r.is_finished) == (6, True)
+
+
+def informative(n=40, p=200, seed=0):
+    X = np.random.default_rng(seed).normal(size=(n, p))
+    X[: n // 2, :30] += 2.0
+    return X
+
+
+def test_the_three_strongest_sets_are_continued_after_the_first_round():
+    X, done = informative(), []
+    starts = [np.arange(k, k + 20) for k in (0, 10, 25, 60, 90, 120)]
+    options = {"max_features": 500, "alpha": 0.05, "progress": done.append}
+    refined = refine(ArrayMatrix(X), starts, n_continued=3, **options, **RULE)
+    firsts = refine(ArrayMatrix(X), starts, n_continued=0, **options, **RULE)
+    assert {r.n_rounds for r in firsts} == {1}
+    order = np.argsort([-r.strength for r in firsts], kind="stable")
+    assert all(refined[i].n_rounds == 1 for i in order[3:])
+    assert all(refined[i].n_rounds > 1 for i in order[:3] if firsts[i].has_enough)
+    alone = refine(ArrayMatrix(X), [starts[order[0]][::-1]], n_continued=1, **options, **RULE)[0]
+    np.testing.assert_array_equal(alone.start, starts[order[0]])
+    np.testing.assert_array_equal(alone.present, refined[order[0]].present)
+    assert alone.strength == pytest.approx(refined[order[0]].strength)
+    assert set(np.arange(30)) <= set(alone.associated)
+    assert done[: refined[order[0]].n_rounds] == list(range(1, refined[order[0]].n_rounds + 1))
+
+
+def test_q_values_of_all_features_are_those_of_the_last_tested_set():
+    X = informative()
+    X[2:, 199] = np.nan
+    refined = refine(
+        ArrayMatrix(X), [np.arange(20)], n_continued=1, max_features=500, alpha=0.05,
+        progress=lambda _: None, **RULE,
+    )[0]  # fmt: skip
+    assert np.isnan(refined.p_values).any()
+    found = feature_q_values(ArrayMatrix(X), refined, **RULE)
+    [(p_values, _)] = association.test_sets(ArrayMatrix(X), [refined.tested], alpha=1.0, **RULE)
+    tested = p_values < 1
+    np.testing.assert_allclose(found[tested], stats.false_discovery_control(p_values[tested]))
+    assert found[199] == 1.0
+    np.testing.assert_array_equal(np.flatnonzero(found <= 0.05), refined.associated)
+
+
+# Numbers of clusters ------------------------------------------------------------------------
+
+
+def test_drop_ratios_are_those_of_the_dispersions():
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    distances = pairwise_distances(X, "sqeuclidean")
+    partitions = cuts_of(X, ks=range(1, 9))
+    w = [
+        2 * sum(((X[p == k] - X[p == k].mean(axis=0)) ** 2).sum() for k in range(p.max() + 1))
+        for p in partitions
+    ]
+    expected = [(w[k - 1] - w[k]) / (w[k] - w[k + 1]) for k in range(1, 7)]
+    np.testing.assert_allclose(drop_ratios(distances, partitions), expected)
+
+
+def test_drops_of_identical_samples_are_negligible_and_ratios_finite():
+    X = np.repeat([[0.0, 0.0], [5.0, 1.0], [0.0, 9.0]], 4, axis=0)
+    partitions = cuts_of(X, ks=range(1, 7))
+    distances = pairwise_distances(X, "sqeuclidean")
+    ratios = drop_ratios(distances, partitions)
+    assert ratios.argmax() == 1
+    np.testing.assert_allclose(ratios[2:], 1.0)
+    w3 = 2 * ((X[:8] - X[:8].mean(axis=0)) ** 2).sum()
+    assert ratios[1] == pytest.approx(w3 / (distances.sum() * 2**-52), rel=1e-6)
+    assert drop_ratios(np.zeros((4, 4)), cuts_of(X[:4], ks=(1, 2, 3)))[0] == 1.0
+
+
+def searched(X, *, n_clusters=None, metric="sqeuclidean", linkage="ward", progress=None, **options):
+    matrix = ArrayMatrix(X)
+    summary = summarise(matrix)
+    return association_search(
+        matrix,
+        centring(summary, True),
+        n_varying=int((~summary.constant).sum()),
+        n_clusters=n_clusters,
+        linkage=linkage,
+        metric=metric,
+        **{"alpha": 0.05, "max_features": 500} | options,
+        progress=progress or (lambda *_: None),
+    )
+
+
+@pytest.mark.parametrize(
+    ("p", "targets"),
+    [(8, [8]), (40, [20, 40]), (100, [20, 60]), (900, [20, 60, 90]), (6000, [20, 60, 500])],
+)
+def test_start_sets_have_20_60_and_a_tenth_of_the_varying_features(p, targets):
+    result = searched(np.random.default_rng(0).normal(size=(8, p)))
+    assert sorted(set(result.table["n_features_target"].tolist())) == targets
+    ranks = [1, 3, 5]
+    assert result.table["rank"].tolist() == ranks * len(targets)
+
+
+def test_ranks_do_not_exceed_the_dimensions():
+    assert set(searched(informative(4, 60)).table["rank"]) == {1, 3}
+    assert searched(informative(30, 2)).table["rank"].tolist() == [1]
+    assert searched(informative(30, 3), metric="correlation").table["rank"].tolist() == [1, 3]
+
+
+def test_the_strongest_set_is_chosen_and_cut_at_the_largest_drop_ratio():
+    rng, done = np.random.default_rng(0), []
+    X = rng.normal(size=(45, 150))
+    for k in range(3):
+        X[15 * k : 15 * k + 15, 10 * k : 10 * k + 10] += 3.0
+    result = searched(X, progress=lambda *step: done.append(step))
+    t = result.table
+    (chosen,) = np.flatnonzero(t["chosen"])
+    assert chosen == t["strength"].argmax()
+    assert (result.n_leaves, result.n_clusters, result.supported) == (3, 3, True)
+    assert set(range(30)) <= set(result.associated)
+    features = result.refined.features
+    tree = Tree(linkage_matrix(pairwise_distances(X[:, features], "sqeuclidean"), "ward"))
+    np.testing.assert_array_equal(result.tree.linkage_matrix, tree.linkage_matrix)
+    silhouette = association.average_silhouettes(
+        pairwise_distances(X[:, features], "sqeuclidean"), [tree.cut(3)]
+    )[0]
+    assert t["silhouette"][chosen] == pytest.approx(silhouette)
+    assert t["n_features"][chosen] == features.size
+    assert t["n_associated"][chosen] == result.associated.size
+    assert done[0] == (1, 8)
+    assert done[-1] == (8, 8)
+    assert sorted(done) == done
+    given = searched(X, n_clusters=12)
+    assert (given.n_leaves, given.n_clusters) == (12, 3)
+    assert set(given.table["n_leaves"]) == {12}
+
+
+def test_noise_has_one_cluster_and_more_than_ten_are_not_chosen():
+    X = np.random.default_rng(7).normal(size=(50, 200))
+    result = searched(X)
+    assert (result.supported, result.n_leaves, result.associated.size) == (False, 1, 0)
+    assert 2 <= result.n_clusters <= 10
+    assert result.refined.features.size >= 5
+    many = np.repeat(np.random.default_rng(0).normal(size=(14, 30)) * 20, 3, axis=0)
+    many += np.random.default_rng(1).normal(size=many.shape)
+    assert searched(many).n_clusters <= 10
+    assert searched(many, n_clusters=14).n_leaves == 14

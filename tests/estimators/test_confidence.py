@@ -1,0 +1,229 @@
+"""Significance of branches and stability of fitted trees."""
+
+import numpy as np
+import pytest
+from joblib import parallel_config
+from scipy.sparse import csc_array
+from sklearn.base import clone
+from sklearn.cluster import KMeans
+from sklearn.metrics import adjusted_rand_score
+
+import reference
+from mrshc.core.significance import cluster_index, separation
+from mrshc.core.stability import best_jaccard, transfer_support
+from mrshc.core.trees import Tree
+from mrshc.datasets import make_noise, make_simulation_1
+from mrshc.estimators import (
+    COSA,
+    SHC,
+    AssociationHC,
+    HighVarianceHC,
+    MrSHC,
+    branch_significance,
+    stability,
+)
+
+CLEAR = make_simulation_1(0, mu=3.0, sizes=(12, 12, 12)).X[:, :120]
+FILTER = HighVarianceHC(60, linkage="ward", n_clusters=3)
+
+
+# Significance -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["B", "I"])
+def test_without_a_selection_the_p_values_are_those_of_sigclust2(name):
+    X = reference.matrix("input_B")[:, :40] if name == "B" else reference.matrix("simI_rep1")
+    model = HighVarianceHC(X.shape[1], linkage="ward").fit(X)
+    found = branch_significance(model, X, n_simulations=100, random_state=0)
+    assert found.statistic_name == "cluster_index"
+    # The nodes of sigclust2 are in the order of the linkage matrix, from the root downwards.
+    nodes = reference.runs("sigclust2")[name]["nodes"]
+    for row, node in enumerate(found.node):
+        expected = nodes[len(X) - 2 - node]
+        assert found.statistic[row] == pytest.approx(expected["ci"])
+        assert found.significant[row] == (expected["type"] == "sig")
+        if found.p_value[row] > 1e-3 and expected["type"] != "no_test":
+            # Four standard errors of two proportions, from 200 simulations of sigclust2 and from
+            # those of this test.
+            p = expected["p_norm"]
+            n_simulated = 1 / (1 / 200 + 1 / found.n_simulations[row])
+            assert abs(found.p_value[row] - p) < 4 * np.sqrt(p * (1 - p) / n_simulated)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        FILTER,
+        AssociationHC(),
+        SHC(40, n_clusters=3),
+        COSA(n_clusters=3),
+        HighVarianceHC(60, metric="correlation", linkage="average", n_clusters=3),
+        MrSHC(30, rank=1, n_references=5, n_clusters=3, random_state=0),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_the_tests_of_clear_clusters_agree_with_the_tree(model):
+    model = clone(model).fit(CLEAR)
+    found = branch_significance(model, CLEAR, n_simulations=10, random_state=0)
+    tree, n = Tree(model.linkage_matrix_), 36
+    assert found.statistic_name == "separation"
+    assert (found.node[0], found.n_samples[0], found.threshold[0]) == (n - 2, n, 0.05)
+    np.testing.assert_array_equal(found.threshold, 0.05 * (found.n_samples - 1) / (n - 1))
+    np.testing.assert_array_equal(found.significant, found.p_value <= found.threshold)
+    np.testing.assert_array_equal(found.n_samples, tree.linkage_matrix[found.node, 3])
+    is_first = np.isin(np.arange(n), tree.members(tree.children(tree.root)[0]))
+    if type(model) in (HighVarianceHC, AssociationHC, MrSHC):
+        columns = CLEAR[:, model.get_support()]
+        if model.metric == "correlation":
+            columns = columns - columns.mean(axis=1, keepdims=True)
+            columns /= np.linalg.norm(columns, axis=1, keepdims=True)
+        assert found.statistic[0] == pytest.approx(separation(columns, is_first))
+    if isinstance(model, SHC):
+        columns = CLEAR * np.sqrt(model.feature_weights_)
+        assert found.statistic[0] == pytest.approx(separation(columns, is_first))
+    assert found.agreement[0] == 1.0
+    if not isinstance(model, COSA) and model.metric != "correlation":
+        assert found.significant[0]
+    assert set(found.n_simulations) <= {0, 10, 20}
+    if not isinstance(model, MrSHC):
+        return
+    again = branch_significance(model, CLEAR, n_simulations=10, random_state=0, n_jobs=2)
+    np.testing.assert_array_equal(again.p_value, found.p_value)
+    other = branch_significance(model, CLEAR, n_simulations=10, random_state=1)
+    assert other.p_value[0] != found.p_value[0]
+
+
+def test_three_clusters_are_found_and_each_is_one_group():
+    model = clone(FILTER).fit(CLEAR)
+    found = branch_significance(model, CLEAR, n_simulations=20, random_state=0, alpha=0.1)
+    assert found.alpha == found.threshold[0] == 0.1
+    assert adjusted_rand_score(found.labels, np.repeat([0, 1, 2], 12)) == 1
+    np.testing.assert_array_equal(found.labels, model.cut(3))
+    with parallel_config("threading", n_jobs=2):
+        same = branch_significance(model, CLEAR, n_simulations=20, random_state=0, alpha=0.1)
+    np.testing.assert_array_equal(same.statistic, found.statistic)
+
+
+@pytest.mark.parametrize("is_missing", [False, True])
+def test_noise_is_one_group(is_missing):
+    X = make_noise(3, n_samples=30, n_features=50).X
+    if is_missing:
+        X = np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)
+    model = HighVarianceHC(20, linkage="ward").fit(X)
+    found = branch_significance(model, X, n_simulations=20, random_state=0)
+    assert found.node.size == 1
+    assert not found.significant.any()
+    np.testing.assert_array_equal(found.labels, 0)
+    whole = HighVarianceHC(50, linkage="ward").fit(np.nan_to_num(X))
+    found = branch_significance(whole, np.nan_to_num(X), n_simulations=10, random_state=0)
+    first = np.isin(np.arange(30), Tree(whole.linkage_matrix_).members(whole.children_[-1, 0]))
+    assert found.statistic[0] == pytest.approx(cluster_index(np.nan_to_num(X), first))
+
+
+def test_outlying_samples_take_no_part():
+    spoilt = np.vstack([CLEAR, CLEAR[:2] + 30.0])
+    model = MrSHC(30, rank=1, n_references=5, robust=True, random_state=0).fit(spoilt)
+    assert model.outlier_samples_.tolist() == [36, 37]
+    found = branch_significance(model, spoilt, n_simulations=10, random_state=0)
+    assert found.significant[0]
+    assert found.agreement[0] == 1.0
+
+
+# Stability ----------------------------------------------------------------------------------
+
+
+def test_stability_is_that_of_the_refits():
+    model = clone(FILTER).fit(CLEAR)
+    result = stability(model, CLEAR, n_resamples=4, random_state=3, fraction=0.7)
+    assert result.n_resamples == 4
+    seeds = np.random.RandomState(3).randint(np.iinfo(np.int32).max, size=(4, 2))
+    jaccard, support, frequency = [], [], np.zeros(120)
+    for seed, _ in seeds:
+        rows = np.sort(np.random.default_rng(int(seed)).permutation(36)[:25])
+        refit = clone(FILTER).fit(CLEAR[rows])
+        jaccard.append(best_jaccard(model.labels_[rows], refit.labels_, 3))
+        tree = Tree(model.linkage_matrix_)
+        support.append(transfer_support(tree, rows, Tree(refit.linkage_matrix_)))
+        frequency += refit.get_support() / 4
+    np.testing.assert_allclose(result.cluster_jaccard, np.mean(jaccard, axis=0))
+    np.testing.assert_allclose(result.feature_frequency, frequency)
+    known = ~np.isnan(support).all(axis=0)
+    expected = np.nanmean(np.array(support)[:, known], axis=0)
+    np.testing.assert_allclose(result.branch_support[known], expected)
+    assert result.consensus.shape == (36, 36)
+    shared = stability(model, CLEAR, n_resamples=4, random_state=3, fraction=0.7, n_jobs=2)
+    np.testing.assert_array_equal(shared.branch_support, result.branch_support)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "model",
+    [
+        AssociationHC(),
+        MrSHC([5, 200], rank=2, n_references=5, random_state=0),
+        COSA(n_clusters=2, n_neighbors=35),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_refits_have_as_many_clusters_and_reduced_parameters(model):
+    """Features without values in a subsample are left out, and refits do not warn."""
+    X = np.where(np.arange(120) == 7, np.nan, CLEAR)
+    X[:2, 7] = 1.0
+    if isinstance(model, COSA):
+        X[:, 7] = CLEAR[:, 7]
+    model = (
+        clone(model)
+        .set_params(**({"n_features_to_select": [5, 119]} if isinstance(model, MrSHC) else {}))
+        .fit(X)
+    )
+    result = stability(model, X, n_resamples=3, random_state=0)
+    assert result.cluster_jaccard.size == model.labels_.max() + 1
+    if not isinstance(model, COSA):
+        assert result.feature_frequency[7] == 0.0
+
+
+# Refusals -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("function", [branch_significance, stability])
+def test_other_data_and_models_are_refused(function):
+    fitted = clone(FILTER).fit(CLEAR)
+    with pytest.raises(ValueError, match="X must be the data of the fit, but its samples have"):
+        function(fitted, CLEAR[::-1])
+    with pytest.raises(ValueError, match="with 36 samples, got 30"):
+        function(fitted, CLEAR[:30])
+    with pytest.raises(ValueError, match="needs a fitted estimator with a tree.*got KMeans"):
+        function(KMeans(3).fit(CLEAR), CLEAR)
+    sparse = csc_array(np.where(CLEAR > 1, CLEAR, 0.0))
+    with pytest.raises(ValueError, match=f"{function.__name__} needs X in memory"):
+        function(clone(FILTER).fit(sparse), sparse)
+    first = SHC(10, n_clusters=2).fit(CLEAR)
+    second = SHC(10, n_clusters=2, complement_of=first.dissimilarity_).fit(CLEAR)
+    with pytest.raises(ValueError, match="complement_of refers to a fit of these samples"):
+        function(second, CLEAR)
+
+
+@pytest.mark.parametrize(
+    ("function", "options", "message"),
+    [
+        (branch_significance, {"alpha": 2}, r"alpha must be a number in \[0, 1\]"),
+        (branch_significance, {"n_simulations": 9}, "n_simulations must be .* at least 10, got 9"),
+        (branch_significance, {"n_jobs": 0}, "n_jobs must be"),
+        (stability, {"n_resamples": 1}, "n_resamples must be a whole number at least 2"),
+        (stability, {"fraction": 1.0}, "Each subsample needs at least 3 of the 36 samples, but"),
+        (stability, {"fraction": 0.06}, "fraction must be a number in"),
+        (stability, {"random_state": "x"}, "random_state|seed"),
+    ],
+)
+def test_invalid_parameters_are_refused(function, options, message):
+    with pytest.raises(ValueError, match=message):
+        function(clone(FILTER).fit(CLEAR), CLEAR, **options)
+
+
+def test_stability_needs_clusters_and_samples():
+    model = HighVarianceHC(10).fit(CLEAR)
+    with pytest.raises(ValueError, match="stability needs a model with clusters"):
+        stability(model, CLEAR)
+    model = HighVarianceHC(10, n_clusters=3).fit(CLEAR[:3])
+    with pytest.raises(ValueError, match="subsamples of at least 3 samples, .* there are only 3"):
+        stability(model, CLEAR[:3])
