@@ -9,8 +9,16 @@ import pytest
 
 from mrshc import SHC, HighVarianceHC, MrSHC, UnsupportedClustersWarning
 from mrshc.errors import UserError, format_error
-from mrshc.shell.wording import Parameter, ParameterError, PythonOnly, Sentence, Setting, invalid_parameter_error, reword
 from mrshc.preprocessing import Log2, RangeFilter, Thresholds, VarianceFilter
+from mrshc.shell.wording import (
+    Parameter,
+    ParameterError,
+    PythonOnly,
+    Sentence,
+    Setting,
+    invalid_parameter_error,
+    reword,
+)
 from mrshc.validation import check_n_jobs
 
 X = np.random.default_rng(0).normal(size=(9, 6))

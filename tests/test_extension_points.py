@@ -7,20 +7,20 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from mrshc.core.selection import Decision, SearchStory, SelectionRule
+from mrshc.core.selection.candidates import Candidate, evaluate_cuts
 from sklearn.cluster import KMeans
 
 from mrshc import HighVarianceHC, MrSHC, compare, methods
 from mrshc.app import fit, make_plan
 from mrshc.app.output_folder import write_outputs
 from mrshc.core import selection
-from mrshc.core.selection import Decision, SearchStory, SelectionRule
-from mrshc.core.selection.candidates import Candidate, evaluate_cuts
-from mrshc.plotting.search_explanation import chosen_row, describe_choice, make_curve
 from mrshc.io import load_result
 from mrshc.io.result import write_result
 from mrshc.methods import METHODS, VARIANTS, Method
 from mrshc.plotting import result_pictures, search_curves
 from mrshc.plotting.result_pictures import PICTURES, Picture
+from mrshc.plotting.search_explanation import chosen_row, describe_choice, make_curve
 from mrshc.report import write_report
 from tiny import tiny_result
 

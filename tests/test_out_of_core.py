@@ -22,13 +22,13 @@ import pytest
 import torch
 import zarr
 from distributed.comm import CommClosedError
+from mrshc.core.data.array_file import FileMatrix
 from scipy import sparse
 
 from command_line import files_limited_to, full_disk_after, run_on_terminal, without_pictures
 from mrshc import MrSHC
 from mrshc.app import cli, execution_backends, open_backend, output_folder
 from mrshc.core.data import block_reading
-from mrshc.core.data.array_file import FileMatrix
 from mrshc.datasets import make_simulation_1
 from mrshc.errors import UserError
 from mrshc.io import TableError, load_result, memory, read_table

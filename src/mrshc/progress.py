@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from time import monotonic
+from typing import TYPE_CHECKING
 
-from mrshc.core.parallel import Progress
+if TYPE_CHECKING:
+    from mrshc.core.parallel import Progress
 
 _DELAY = 1.0  # seconds before a bar appears
 _is_shown: ContextVar[bool] = ContextVar("_is_shown", default=False)

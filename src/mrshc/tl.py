@@ -267,7 +267,7 @@ def _describe(model: AssociationHC, names: Any) -> dict[str, Any]:
 
 
 def _storable(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Return the parameters that were given, in types that .h5ad files can store."""
+    """Return the parameters in types that .h5ad files can store."""
     stored = {}
     for name, value in parameters.items():
         if isinstance(value, bool | int | float | str):

@@ -114,6 +114,7 @@ def check_samples(
     estimator: Any, X: Any, *, reset: bool = True, min_samples: int = 3
 ) -> tuple[DataMatrix, Summary]:
     """Return the data of a fit and their statistics; raise ValueError if they are invalid."""
+    _refuse_repeated_names(X)
     matrix = as_matrix(X)
     if matrix is not None and matrix.shape[1] > matrix.shape[0] >= min_samples:
         if reset:
@@ -285,17 +286,21 @@ def is_default_index(names: Any) -> bool:
     return list(names) == list(range(len(names)))
 
 
-def _store_names(estimator: Any, X: Any) -> None:
-    """Store the names of features and samples; delete those of an earlier fit."""
-    names = column_names(X)
-    if names is not None and len(set(names)) < len(names):
+def _refuse_repeated_names(X: Any) -> None:
+    """Raise ValueError if two features have the same name."""
+    names = column_names(X) or []
+    if len(set(names)) < len(names):
         repeated = next(name for name in names if names.count(name) > 1)
         raise ValueError(
             f"Feature names must be unique, but {repeated!r} names {names.count(repeated)} columns "
             "of X. Rename them, or pass the values without names."
         )
+
+
+def _store_names(estimator: Any, X: Any) -> None:
+    """Store the names of features and samples; delete those of an earlier fit."""
     samples = getattr(X, "obs_names", getattr(X, "index", None) if hasattr(X, "iloc") else None)
-    estimator._feature_names = names
+    estimator._feature_names = column_names(X)
     if hasattr(X, "var_names"):
         estimator.feature_names_in_ = np.asarray(X.var_names, dtype=object)
     if samples is not None:
@@ -324,7 +329,7 @@ def in_order_of_fit(estimator: Any, X: Any, wanted: np.ndarray | None = None) ->
         return X
     positions = positions_of_features(needed, given)
     if (matrix := as_matrix(X)) is not None:
-        return matrix.columns(positions)
+        return ArrayMatrix(matrix.columns(positions))
     X = as_table(X)
     return X.iloc[:, positions] if hasattr(X, "iloc") else X[:, positions.tolist()]
 

@@ -13,12 +13,9 @@ from mrshc.core.association import (
     cauchy_combination,
     drop_ratios,
     f_tail,
-    feature_q_values,
-    refine,
     split_into_folds,
 )
-from mrshc.core.data.matrix import ArrayMatrix, as_matrix
-from mrshc.core.kernels import midranks
+from mrshc.core.data.matrix import ArrayMatrix
 from mrshc.core.statistics import centring, summarise
 from mrshc.core.trees import Tree, linkage_matrix, pairwise_distances
 from storage_backends import in_array_api, in_torch
@@ -81,73 +78,7 @@ def test_tests_are_analyses_of_variance_of_ranks(kind, place):
             assert squares[m, j] == pytest.approx(expected_squares, rel=1e-8, abs=1e-18)
 
 
-def test_without_ties_p_values_are_those_of_scipy():
-    X, labels = np.random.default_rng(0).normal(size=(40, 9)), np.arange(40) % 3
-    found = f_tail(*analyse_variance(X, labels[None])[:3])[0]
-    groups = [stats.rankdata(X, axis=0)[labels == k] for k in range(3)]
-    np.testing.assert_allclose(found, stats.f_oneway(*groups).pvalue, rtol=1e-9)
-    for other in (np.exp(X), X**3, 1e140 * X, -X, X.astype(np.float32)):
-        changed = f_tail(*analyse_variance(other, labels[None])[:3])[0]
-        np.testing.assert_allclose(changed, found, rtol=1e-9)
-
-
-def test_features_without_comparable_groups_are_not_testable():
-    X = np.random.default_rng(3).normal(size=(6, 3))
-    X[:3, 2] = np.nan
-    partitions = np.stack([np.repeat([0, 1], 3), np.zeros(6, int), np.arange(6)])
-    shares, between, within, squares = analyse_variance(X, partitions)
-    p_values = f_tail(shares, between, within)
-    assert 0 < p_values[0, 0] < 1
-    np.testing.assert_array_equal(p_values[0, 2], 1.0)
-    np.testing.assert_array_equal(p_values[1:], 1.0)
-    np.testing.assert_array_equal(shares[1:], 0.0)
-    assert squares[2, 0] == pytest.approx(6 * X[:, 0].var())
-
-
-def test_features_with_one_observed_value_are_not_testable_and_cause_no_warning():
-    X = np.random.default_rng(3).normal(size=(6, 3))
-    X[1:, 1] = np.nan
-    shares, between, within, squares = analyse_variance(X, np.repeat([0, 1], 3)[None])
-    assert (shares[0, 1], squares[0, 1]) == (0.0, 0.0)
-    np.testing.assert_array_equal(f_tail(shares, between, within)[0] == 1.0, [False, True, False])
-
-
-@pytest.mark.parametrize(
-    ("share", "between", "within"), [(0.3, 1, 10), (0.01, 6, 50), (0.999, 2, 3), (0.9999, 1, 60)]
-)
-def test_tails_of_f_are_those_of_scipy(share, between, within):
-    f = share / between / ((1 - share) / within)
-    found = f_tail(np.array([share]), np.array([between]), np.array([within]))[0]
-    assert found == pytest.approx(stats.f.sf(f, between, within), rel=1e-9)
-
-
-def test_tails_at_the_ends():
-    one = np.ones(1, int)
-    assert f_tail(np.zeros(1), one, one)[0] == 1.0
-    assert f_tail(np.ones(1), one, one)[0] == 0.0
-    assert f_tail(np.full(1, 1 + 1e-9), one, one)[0] == 0.0
-    assert f_tail(np.full(1, 0.5), 0 * one, one)[0] == 1.0
-    assert f_tail(np.full(1, 0.5), one, 0 * one)[0] == 1.0
-
-
-@pytest.mark.parametrize("share", [0.0, 0.2])
-def test_ranks_are_midranks(share):
-    X = np.random.default_rng(9).integers(-2, 3, size=(30, 50)).astype(float)
-    X[np.random.default_rng(0).random(X.shape) < share] = np.nan
-    ranks = midranks(X, np.argsort(X, axis=1))
-    expected = stats.rankdata(X, axis=1, nan_policy="omit")
-    np.testing.assert_array_equal(ranks, np.nan_to_num(expected, nan=0.0))
-
-
 # Combination and correction -----------------------------------------------------------------
-
-
-def test_the_combination_follows_the_formula_of_the_paper():
-    p_values = np.random.default_rng(6).random((200, 5)) ** [1, 2, 3, 4, 5]
-    p_values = np.minimum(p_values, 0.999)
-    expected = stats.cauchy.sf(np.mean(np.tan((0.5 - p_values) * np.pi), axis=1))
-    # The formula loses digits of small p-values.
-    np.testing.assert_allclose(cauchy_combination(p_values), expected, rtol=1e-5)
 
 
 def test_the_combination_of_equal_small_or_impossible_p_values():
@@ -183,20 +114,6 @@ def test_associated_features_have_q_values_of_at_most_alpha(alpha):
 
 
 # Tests of feature sets ----------------------------------------------------------------------
-
-
-def test_blocks_combine_the_cuts_of_each_tree():
-    X, partitions = table("missing values"), partitions_of(40)
-    partitions = np.stack([partitions[:2], partitions[2:]])
-    p_values, strengths = association.test_block(X, 0, partitions=partitions)
-    parts = analyse_variance(X, partitions.reshape(4, 40))
-    tails, squares = f_tail(*parts[:3]), parts[3]
-    for tree, cuts in enumerate((slice(2), slice(2, 4))):
-        np.testing.assert_allclose(p_values[tree], cauchy_combination(tails[cuts].T), rtol=1e-12)
-        np.testing.assert_allclose(strengths[tree], squares[cuts].mean(axis=0), rtol=1e-12)
-    needed = np.random.default_rng(0).random((2, 30)) < 0.5
-    some, _ = association.test_block(X, 0, partitions=partitions, needed=needed)
-    np.testing.assert_allclose(some, np.where(needed, p_values, np.nan))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -248,20 +165,6 @@ def test_features_of_a_set_are_tested_with_trees_of_the_other_folds(metric):
     np.testing.assert_allclose(strengths[rest], squares[0], rtol=1e-9)
 
 
-def test_missing_values_are_estimated_without_the_fold():
-    X = np.random.default_rng(1).normal(size=(20, 15))
-    X[:8, :10] += 2.0
-    X[np.random.default_rng(2).random(X.shape) < 0.1] = np.nan
-    features = np.arange(12)
-    [(p_values, _)] = association.test_sets(ArrayMatrix(X), [features], alpha=1.0, **RULE)
-    fold = split_into_folds(X[:, :12])[0]
-    distances = association.complete(np.delete(X[:, :12], fold, axis=1)).distances("sqeuclidean")
-    tree = Tree(linkage_matrix(distances, "ward"))
-    cuts = np.array([tree.cut(k) for k in range(2, 8)])
-    found, _ = association.test_block(X[:, fold], 0, partitions=cuts[None])
-    np.testing.assert_allclose(p_values[fold], found[0], rtol=1e-9)
-
-
 def test_sets_without_other_features_or_cuts_have_p_values_of_one():
     X = np.random.default_rng(0).normal(size=(12, 9))
     [(p_values, strengths)] = association.test_sets(
@@ -279,20 +182,6 @@ def test_sets_without_other_features_or_cuts_have_p_values_of_one():
     cuts = cuts_of(X[:3, :3], ks=(2,))
     expected, _ = association.test_block(X[:3, 3:], 0, partitions=cuts[None])
     np.testing.assert_allclose(three[3:], expected[0])
-
-
-def test_ranks_of_data_on_a_device_are_kept():
-    X = table("ties, missing values", n=20, p=12)
-    matrix, ranks = as_matrix(in_array_api(X)), {}
-    options = {"linkage": "ward", "metric": "sqeuclidean", "alpha": 1.0}
-    sets = [np.arange(4), np.arange(6, 12)]
-    found = association.test_sets(matrix, sets, ranks=ranks, **options)
-    expected = association.test_sets(ArrayMatrix(X), sets, ranks={}, **options)
-    for one, other in zip(found, expected, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-9)
-    assert list(ranks) == [0]
-    again = association.test_sets(matrix, sets, ranks=ranks, **options)
-    np.testing.assert_array_equal(again[0][0], found[0][0])
 
 
 # Rounds -------------------------------------------------------------------------------------
@@ -346,59 +235,6 @@ def test_rounds_end_when_95_percent_of_the_larger_set_are_in_both(n_common, is_s
     assert r.is_finished == is_settled
 
 
-def test_rounds_end_when_a_set_recurs_or_after_six():
-    sets = [np.arange(10 * k, 10 * k + 10) for k in range(8)]
-    r = Refinement(sets[0], sets[0])
-    for new, is_finished in ((sets[1], False), (sets[2], False), (sets[1], True)):
-        r.advance(p_values_with(new), np.ones(300), 0.05, 500)
-        assert r.is_finished == is_finished
-    r = Refinement(sets[0], sets[0])
-    for k in range(1, 7):
-        assert not r.is_finished
-        r.advance(p_values_with(sets[k]), np.ones(300), 0.05, 500)
-    assert (r.n_rounds, r.is_finished) == (6, True)
-
-
-def informative(n=40, p=200, seed=0):
-    X = np.random.default_rng(seed).normal(size=(n, p))
-    X[: n // 2, :30] += 2.0
-    return X
-
-
-def test_the_three_strongest_sets_are_continued_after_the_first_round():
-    X, done = informative(), []
-    starts = [np.arange(k, k + 20) for k in (0, 10, 25, 60, 90, 120)]
-    options = {"max_features": 500, "alpha": 0.05, "progress": done.append}
-    refined = refine(ArrayMatrix(X), starts, n_continued=3, **options, **RULE)
-    firsts = refine(ArrayMatrix(X), starts, n_continued=0, **options, **RULE)
-    assert {r.n_rounds for r in firsts} == {1}
-    order = np.argsort([-r.strength for r in firsts], kind="stable")
-    assert all(refined[i].n_rounds == 1 for i in order[3:])
-    assert all(refined[i].n_rounds > 1 for i in order[:3] if firsts[i].has_enough)
-    alone = refine(ArrayMatrix(X), [starts[order[0]][::-1]], n_continued=1, **options, **RULE)[0]
-    np.testing.assert_array_equal(alone.start, starts[order[0]])
-    np.testing.assert_array_equal(alone.present, refined[order[0]].present)
-    assert alone.strength == pytest.approx(refined[order[0]].strength)
-    assert set(np.arange(30)) <= set(alone.associated)
-    assert done[: refined[order[0]].n_rounds] == list(range(1, refined[order[0]].n_rounds + 1))
-
-
-def test_q_values_of_all_features_are_those_of_the_last_tested_set():
-    X = informative()
-    X[2:, 199] = np.nan
-    refined = refine(
-        ArrayMatrix(X), [np.arange(20)], n_continued=1, max_features=500, alpha=0.05,
-        progress=lambda _: None, **RULE,
-    )[0]  # fmt: skip
-    assert np.isnan(refined.p_values).any()
-    found = feature_q_values(ArrayMatrix(X), refined, **RULE)
-    [(p_values, _)] = association.test_sets(ArrayMatrix(X), [refined.tested], alpha=1.0, **RULE)
-    tested = p_values < 1
-    np.testing.assert_allclose(found[tested], stats.false_discovery_control(p_values[tested]))
-    assert found[199] == 1.0
-    np.testing.assert_array_equal(np.flatnonzero(found <= 0.05), refined.associated)
-
-
 # Numbers of clusters ------------------------------------------------------------------------
 
 
@@ -450,49 +286,3 @@ def test_start_sets_have_20_60_and_a_tenth_of_the_varying_features(p, targets):
     assert sorted(set(result.table["n_features_target"].tolist())) == targets
     ranks = [1, 3, 5]
     assert result.table["rank"].tolist() == ranks * len(targets)
-
-
-def test_ranks_do_not_exceed_the_dimensions():
-    assert set(searched(informative(4, 60)).table["rank"]) == {1, 3}
-    assert searched(informative(30, 2)).table["rank"].tolist() == [1]
-    assert searched(informative(30, 3), metric="correlation").table["rank"].tolist() == [1, 3]
-
-
-def test_the_strongest_set_is_chosen_and_cut_at_the_largest_drop_ratio():
-    rng, done = np.random.default_rng(0), []
-    X = rng.normal(size=(45, 150))
-    for k in range(3):
-        X[15 * k : 15 * k + 15, 10 * k : 10 * k + 10] += 3.0
-    result = searched(X, progress=lambda *step: done.append(step))
-    t = result.table
-    (chosen,) = np.flatnonzero(t["chosen"])
-    assert chosen == t["strength"].argmax()
-    assert (result.n_leaves, result.n_clusters, result.supported) == (3, 3, True)
-    assert set(range(30)) <= set(result.associated)
-    features = result.refined.features
-    tree = Tree(linkage_matrix(pairwise_distances(X[:, features], "sqeuclidean"), "ward"))
-    np.testing.assert_array_equal(result.tree.linkage_matrix, tree.linkage_matrix)
-    silhouette = association.average_silhouettes(
-        pairwise_distances(X[:, features], "sqeuclidean"), [tree.cut(3)]
-    )[0]
-    assert t["silhouette"][chosen] == pytest.approx(silhouette)
-    assert t["n_features"][chosen] == features.size
-    assert t["n_associated"][chosen] == result.associated.size
-    assert done[0] == (1, 8)
-    assert done[-1] == (8, 8)
-    assert sorted(done) == done
-    given = searched(X, n_clusters=12)
-    assert (given.n_leaves, given.n_clusters) == (12, 3)
-    assert set(given.table["n_leaves"]) == {12}
-
-
-def test_noise_has_one_cluster_and_more_than_ten_are_not_chosen():
-    X = np.random.default_rng(7).normal(size=(50, 200))
-    result = searched(X)
-    assert (result.supported, result.n_leaves, result.associated.size) == (False, 1, 0)
-    assert 2 <= result.n_clusters <= 10
-    assert result.refined.features.size >= 5
-    many = np.repeat(np.random.default_rng(0).normal(size=(14, 30)) * 20, 3, axis=0)
-    many += np.random.default_rng(1).normal(size=many.shape)
-    assert searched(many).n_clusters <= 10
-    assert searched(many, n_clusters=14).n_leaves == 14

@@ -34,15 +34,6 @@ def test_centres_are_means_or_medians_and_distances_those_of_scipy(metric, avera
     assert some.features.tolist() == [5, 2]
 
 
-def test_correlations_are_those_of_scipy_with_the_mean_of_standardised_samples():
-    rows = X - X.mean(axis=1, keepdims=True)
-    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    expected = [rows[k == LABELS].mean(axis=0) for k in range(3)]
-    found = centres("correlation").distances(NEW)
-    np.testing.assert_allclose(found, cdist(NEW, expected, "correlation"))
-    np.testing.assert_allclose(centres("correlation").distances(3 * NEW + 7), found)
-
-
 @pytest.mark.parametrize("metric", ["sqeuclidean", "cityblock", "correlation"])
 def test_missing_values_are_left_out_and_distances_scaled_up(metric):
     observed, holes, weights = [0, 2, 3, 6, 7], NEW.copy(), np.linspace(1, 2, 8)
@@ -54,28 +45,6 @@ def test_missing_values_are_left_out_and_distances_scaled_up(metric):
         expected = cdist(part, found.values[:, observed], metric, w=weights[observed])
         expected *= weights.sum() / weights[observed].sum()
     np.testing.assert_allclose(found.distances(holes), expected)
-
-
-@pytest.mark.parametrize("metric", ["sqeuclidean", "cityblock", "correlation"])
-def test_missing_values_of_the_fit_are_left_out_of_the_centres(metric):
-    holes = X.copy()
-    holes[0, 3], holes[:, 6] = np.nan, np.nan
-    holes[LABELS == 2, 4] = np.nan  # no sample of this cluster has the feature
-    found = centres(metric, holes).values
-    assert np.isfinite(found).all()
-    assert (found[:, 6] == 0).all(), "no sample has the feature"
-    average = {"sqeuclidean": np.mean, "cityblock": np.median}.get(metric)
-    if average:
-        assert found[0, 3] == pytest.approx(average(X[1:9, 3]))
-        assert found[2, 4] == pytest.approx(average(X[LABELS < 2, 4]))
-
-
-def test_excluded_samples_do_not_influence_the_centres():
-    spoilt = X.copy()
-    spoilt[[2, 12]] = 1e6
-    found = centres("sqeuclidean", spoilt, excluded=np.array([2, 12, 19])).values
-    np.testing.assert_allclose(found[0], X[np.delete(np.arange(9), 2)].mean(axis=0))
-    np.testing.assert_allclose(found[2], X[19])  # a cluster of its own
 
 
 def test_new_values_are_winsorised_at_the_limits():
@@ -102,13 +71,3 @@ def test_samples_without_a_distance_are_marked():
     weights[6:] = 0
     marked = np.flatnonzero(~centres("cityblock", weights=weights).comparable(rows))
     assert marked.tolist() == [1, 2]
-
-
-def test_a_constant_centre_has_distance_one_and_opposite_samples_two():
-    data = X.copy()
-    data[LABELS == 2] = 3.0
-    np.testing.assert_array_equal(centres("correlation", data).distances(NEW)[:, 2], 1.0)
-    data[LABELS == 2] = -NEW[0]
-    found = centres("correlation", data).distances(np.vstack([NEW[0], -NEW[0]]))[:, 2]
-    np.testing.assert_allclose(found, [2.0, 0.0], atol=1e-15)
-    assert 0.0 <= found[1] and found[0] <= 2.0

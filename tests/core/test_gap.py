@@ -5,7 +5,7 @@ import pytest
 
 import reference
 from mrshc.core.gap import GapTest, PrunedTree, cut, gap_test, prune
-from mrshc.core.trees import EUCLIDEAN_LINKAGES, LINKAGES, Tree, linkage_matrix, pairwise_distances
+from mrshc.core.trees import Tree, linkage_matrix, pairwise_distances
 
 GAPS = reference.table("gap").query("d_power == 1 and spaceH0 == 'scaledPCA'")
 GROUPS = {
@@ -67,73 +67,12 @@ def test_dispersions_references_and_decisions_are_those_of_clusgap(name):
     assert test.is_split == (chosen["k"].item() > 1)
 
 
-def plain_references(X, rng, *, linkage, metric, n_references, constant=0):
-    """Log W_1 and log W_2 of reference samples that are formed in the space of the features."""
-    middle = X.mean(axis=0)
-    axes = np.linalg.svd(X - middle, full_matrices=False)[2][: min(len(X) - 1, X.shape[1])]
-    scores = (X - middle) @ axes.T
-    low, high = scores.min(axis=0), scores.max(axis=0)
-    found = []
-    for _ in range(n_references):
-        sample = middle + (low + rng.random((len(X), len(axes))) * (high - low)) @ axes
-        sample = np.vstack([sample, np.ones((constant, X.shape[1]))])
-        distances = pairwise_distances(sample, metric)
-        halves = Tree(linkage_matrix(distances, linkage)).cut(2)
-        roots = distances if metric == "cityblock" else np.sqrt(distances)
-        parts = [roots[np.ix_(halves == k, halves == k)] for k in (0, 1)]
-        within = sum(part.sum() / (4 * len(part)) for part in parts)
-        found.append(np.log([roots.sum() / (4 * len(roots)), within]))
-    return np.array(found)
-
-
-@pytest.mark.parametrize("linkage", LINKAGES)
-@pytest.mark.parametrize("metric", ["sqeuclidean", "cityblock", "correlation"])
-@pytest.mark.parametrize(("n", "q"), [(15, 4), (6, 40), (12, 12), (5, 3)])
-def test_reference_samples_fill_the_box_along_the_principal_axes(linkage, metric, n, q):
-    if metric == "cityblock" and linkage in EUCLIDEAN_LINKAGES:
-        return
-    X = np.random.default_rng(n).normal(size=(n, q)) + 3 * np.random.default_rng(1).normal(size=q)
-    options = {"linkage": linkage, "metric": metric, "n_references": 5}
-    test = gap_of(X, seed=1, **options)
-    expected = plain_references(X, np.random.default_rng(1), **options)
-    np.testing.assert_allclose(test.reference, expected, rtol=1e-8)
-    assert test.standard_error == pytest.approx(
-        test.reference[:, 1].std(ddof=1) * np.sqrt(1 + 1 / 5), rel=1e-12
-    )
-    gap = test.reference.mean(axis=0) - test.observed
-    assert test.is_split == (gap[0] < gap[1] - test.standard_error)
-
-
-def test_constant_samples_are_not_drawn_and_stay_at_distance_one():
-    X = np.random.default_rng(2).normal(size=(15, 4)) + 2.0
-    options = {"linkage": "average", "metric": "correlation", "n_references": 5, "constant": 4}
-    test = gap_of(X, seed=1, **options)
-    expected = plain_references(X, np.random.default_rng(1), **options)
-    # Constant samples are all at distance 1, so ties are broken by rounding errors below the root.
-    np.testing.assert_allclose(test.reference[:, 0], expected[:, 0], rtol=1e-9)
-    roots = np.sqrt(pairwise_distances(np.vstack([X, np.ones((4, 4))]), "correlation"))
-    assert test.observed[0] == pytest.approx(np.log(roots.sum() / 4 / 19))
-
-
 def test_groups_of_duplicates_have_finite_dispersions():
     """W_2 is zero; it is taken for 1e-16 of W_1."""
     test = gap_of(np.repeat([[0.0, 0.0], [1.0, 2.0]], 4, axis=0))
     assert test.observed[1] - test.observed[0] == pytest.approx(np.log(1e-16))
     assert np.isfinite(test.standard_error)
     assert test.is_split
-
-
-@pytest.mark.parametrize("scale", [1e-60, 1e6])
-def test_gap_does_not_depend_on_scale_shift_or_rotation(scale):
-    rng = np.random.default_rng(1)
-    X = rng.normal(size=(30, 4)) + np.repeat([[0.0], [2.0]], 15, axis=0)
-    rotation = np.linalg.qr(rng.normal(size=(4, 4)))[0]
-    expected = gap_of(X)
-    drops = expected.reference[:, 0] - expected.reference[:, 1]
-    for other in (X * scale, X + 1e3, X @ rotation):
-        found = gap_of(other)
-        np.testing.assert_allclose(found.reference[:, 0] - found.reference[:, 1], drops, atol=1e-7)
-        assert found.is_split == expected.is_split
 
 
 def is_certain(full, n_drawn):
@@ -179,29 +118,6 @@ def test_small_groups_and_single_features_use_all_references(n, q, n_references,
 
 
 # Pruning ------------------------------------------------------------------------------------
-
-
-def test_four_plain_clusters_are_found():
-    result = prune_samples(FOUR_CLUSTERS)
-    assert result.n_leaves == 4
-    np.testing.assert_array_equal(result.labels(10), np.repeat(np.arange(4), 8))
-    for k in range(1, 5):
-        limited = prune_samples(FOUR_CLUSTERS, max_leaves=k)
-        assert limited.n_leaves == k
-        assert limited.splits == result.splits[: k - 1]
-        np.testing.assert_array_equal(limited.labels(k), result.labels(k))
-        assert len(result.leaves(k)) == k
-
-
-@pytest.mark.parametrize(("left", "right"), [(3, 8), (8, 3)])
-def test_nodes_are_split_in_decreasing_order_of_height(left, right):
-    X = clusters([[0, 0], [0, left], [30, 0], [30, right]], 8)
-    result = prune_samples(X)
-    heights = [result.tree.height(node) for node in result.splits]
-    assert heights == sorted(heights, reverse=True)
-    expected = np.repeat(np.arange(3), [8, 8, 16] if left > right else [16, 8, 8])
-    np.testing.assert_array_equal(result.labels(3), expected)
-    np.testing.assert_array_equal(prune_samples(X, max_leaves=3).labels(3), expected)
 
 
 def test_of_nodes_with_equal_height_the_last_merge_is_split_first():
@@ -257,66 +173,6 @@ def test_samples_within_rounding_errors_of_the_coordinates_are_not_tested(
     result = prune_samples(X, metric, "single")
     assert result.splits[:1] == (6,)
     assert (5 in result.tests) == is_tested
-
-
-@pytest.mark.parametrize(
-    "X",
-    [np.zeros((6, 2)), np.array([[0.0, 0.0], [1.0, 1.0]]), np.full((5, 4), 0.1)],
-    ids=["duplicates", "two samples", "other duplicates"],
-)
-def test_duplicates_and_pairs_are_not_tested(X):
-    result = prune_samples(X)
-    assert (result.n_leaves, result.tests) == (1, {})
-
-
-@pytest.mark.parametrize(
-    "X",
-    [
-        np.repeat(np.arange(1.0, 9.0), 5).reshape(8, 5),
-        np.vstack([np.full((7, 5), 0.1), np.arange(5.0)]),
-        np.outer(np.arange(1.0, 9.0), np.arange(5.0)) + 0.1,
-    ],
-    ids=["constant", "all but one constant", "proportional"],
-)
-def test_samples_without_different_correlations_are_not_tested(X):
-    result = prune_samples(X, "correlation")
-    assert (result.n_leaves, result.tests) == (1, {})
-
-
-def profiles(rng, n):
-    """Return n samples of each of three profiles over 12 features, with any offset and scale."""
-    X = np.repeat(np.repeat(np.eye(3), 4, axis=1), n, axis=0) + 0.1 * rng.normal(size=(3 * n, 12))
-    return X * rng.uniform(0.1, 100, size=(3 * n, 1)) + rng.normal(scale=50, size=(3 * n, 1))
-
-
-def test_samples_with_the_same_profile_are_a_cluster_whatever_their_scale():
-    X = profiles(np.random.default_rng(0), 10)
-    result = prune_samples(X, "correlation")
-    np.testing.assert_array_equal(result.labels(9), np.repeat(np.arange(3), 10))
-    # Constant samples stay constant in the reference samples.
-    X[[2, 17]] = 4.0
-    result = prune_samples(X, "correlation", "average")
-    root = result.tests[result.tree.root]
-    halves = result.tree.cut(2) == 1
-    expected = gap_test(
-        np.delete(X, [2, 17], axis=0),
-        pairwise_distances(X, "correlation"),
-        halves,
-        np.random.default_rng(np.random.SeedSequence(0, spawn_key=(12, result.tree.root))),
-        linkage="average",
-        metric="correlation",
-        n_references=50,
-    )
-    np.testing.assert_array_equal(root.reference, expected.reference)
-
-
-@pytest.mark.parametrize("metric", ["sqeuclidean", "cityblock", "correlation"])
-def test_clusters_are_rarely_found_in_a_uniform_box(metric):
-    """The null hypothesis; the rule of one standard error is not a test of small level."""
-    rng = np.random.default_rng(1)
-    boxes = [rng.random((30, 4)) + 0.5 for _ in range(30)]
-    counts = [prune_samples(X, metric, entropy=i).n_leaves for i, X in enumerate(boxes)]
-    assert np.mean(np.array(counts) > 1) < 0.3
 
 
 # Cuts and further splits --------------------------------------------------------------------

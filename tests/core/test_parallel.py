@@ -2,7 +2,6 @@
 
 import threading
 
-import joblib
 import numpy as np
 import pytest
 from threadpoolctl import ThreadpoolController
@@ -46,30 +45,6 @@ def test_tasks_run_at_the_same_time_and_tasks_of_tasks_one_after_another():
     assert parallel.n_threads() == 1
 
 
-def test_an_error_cancels_tasks_that_have_not_begun():
-    done = []
-
-    def task(i):
-        if i == 0:
-            raise ValueError("stop")
-        done.append(i)
-
-    for n_jobs in (1, 2):
-        done.clear()
-        with parallel.threads(n_jobs), pytest.raises(ValueError, match="stop"):
-            list(parallel.run(task, range(1000)))
-        assert len(done) < 10
-
-
-@pytest.mark.parametrize("n_jobs", [-1, None, 10**6])
-def test_numbers_of_workers_are_those_of_joblib_but_no_more_than_cores(n_jobs):
-    with parallel.threads(n_jobs):
-        expected = min(joblib.effective_n_jobs(n_jobs), joblib.cpu_count())
-        assert parallel.n_threads() == expected
-    with joblib.parallel_config("threading", n_jobs=2), parallel.threads(None):
-        assert parallel.n_threads() == 2
-
-
 def test_blas_has_one_thread_within_and_as_many_as_before_afterwards():
     np.ones((2, 2)) @ np.ones((2, 2))
     with ThreadpoolController().limit(limits=2, user_api="blas"):
@@ -95,9 +70,3 @@ def test_blas_has_one_thread_until_the_last_of_overlapping_fits_ends():
     found = list(parallel.run_fits(fit, [(True,), (False,)], 2))
     assert found == [{1}, {1}]
     assert blas_threads() == before
-
-
-def test_fits_have_one_thread_each_and_results_in_order():
-    with parallel.threads(2):
-        found = parallel.run_fits(lambda *a: (a, parallel.n_threads()), [(1, 2), (3, 4)], 2)
-        assert list(found) == [((1, 2), 1), ((3, 4), 1)]

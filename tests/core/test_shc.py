@@ -10,13 +10,10 @@ from mrshc.core.data.matrix import ArrayMatrix, as_matrix
 from mrshc.core.sparse_dissimilarity import (
     DataDissimilarity,
     L1Path,
-    PermutationGap,
     permutation_gap,
 )
-from mrshc.core.spike_and_slab import spike_and_slab
 from mrshc.core.statistics import summarise
 from mrshc.core.trees import linkage_matrix
-from mrshc.datasets import make_simulation_1
 from plain_twin import sparse_direction
 from storage_backends import in_array_api, use_small_blocks
 
@@ -158,23 +155,6 @@ def test_solution_is_that_of_the_explicit_matrix(metric, share, bound):
     assert np.sum(second * matrix) == pytest.approx(0, abs=1e-9)
 
 
-@pytest.mark.parametrize("tol", [1e-1, 1e-3, 1e-9])
-def test_the_alternation_ends_at_convergence_or_at_the_limit(tol):
-    X = samples(shape=(15, 30))
-    *_, needed = explicit_solution(explicit_pairs(X, "sqeuclidean"), 2.5, max_iter=500, tol=tol)
-    assert needed > 1
-    for max_iter, converged in ((1, False), (needed - 1, False), (needed, True), (500, True)):
-        found, _ = solution(X, 2.5, max_iter=max_iter, tol=tol)
-        assert (found.n_iter, found.converged) == (min(needed, max_iter), converged)
-
-
-def test_a_tolerance_of_zero_is_met_if_nothing_changes():
-    """A bound of one selects the same single feature in the first two iterations."""
-    X = np.random.default_rng(0).normal(size=(8, 3)) * [1.0, 5.0, 2.0]
-    found, _ = solution(X, 1.0, max_iter=50, tol=0.0)
-    assert (found.features.tolist(), found.n_iter, found.converged) == ([1], 2, True)
-
-
 @pytest.mark.parametrize(("remaining", "is_refused"), [(0.0, True), (1e-12, True), (1e-8, False)])
 def test_a_multiple_of_the_earlier_solution_is_refused(remaining, is_refused):
     """Many features have the earlier distances; one feature has others, relatively small."""
@@ -186,30 +166,6 @@ def test_a_multiple_of_the_earlier_solution_is_refused(remaining, is_refused):
                 dissimilarity_of(X, "cityblock", scale * earlier)
         else:
             dissimilarity_of(X, "cityblock", scale * earlier)
-
-
-@pytest.mark.parametrize("metric", ["sqeuclidean", "cityblock"])
-@pytest.mark.parametrize("scale", [1e-100, 1e-8, 1e8, 1e100])
-def test_weights_do_not_depend_on_the_scale_of_the_data(metric, scale):
-    X = reference.matrix("input_A")
-    (plain, expected), (scaled, found) = (solution(c * X, 2.0, metric) for c in (1, scale))
-    np.testing.assert_allclose(plain.weights, scaled.weights, atol=1e-9)
-    np.testing.assert_allclose(found, expected, atol=1e-9)
-    power = 2 if metric == "sqeuclidean" else 1
-    assert scaled.criterion == pytest.approx(plain.criterion * scale**power, rel=1e-9)
-
-
-def test_search_reaches_numbers_of_features_and_covers_all_bounds():
-    path = L1Path(dissimilarity_of(reference.matrix("input_B")), **RULE)
-    for q in (1, 12, 50, 200):
-        assert path.search(q).features.size == q
-    assert path.solve(2.0) is path.solve(2.0)
-    x = np.random.default_rng(0).normal(size=10)
-    path = L1Path(dissimilarity_of(np.outer(x, [1, 2, 3, 4]), "cityblock"), **RULE)
-    assert path.search(1).penalty == 1.0
-    found = path.search(4)  # the weights of proportional features are their scales
-    assert found.penalty == 2.0
-    np.testing.assert_allclose(found.weights, np.arange(1, 5) / np.sqrt(30))
 
 
 @pytest.mark.parametrize("metric", ["sqeuclidean", "cityblock"])
@@ -253,85 +209,3 @@ def test_each_block_is_permuted_with_a_stream_of_its_own(kept, monkeypatch):
     for bound in (1.0, 1.6, 3.8):
         found = L1Path(permuted, **RULE).solve(bound)
         assert found.criterion == pytest.approx(explicit_solution(D, bound, **RULE)[2], rel=1e-9)
-
-
-def test_the_gap_compares_logarithms_of_criteria():
-    criteria, done = np.random.default_rng(0).uniform(1, 9, size=(4, 3)), []
-    found = permutation_gap(criteria[3], lambda m: criteria[m], 3, lambda *step: done.append(step))
-    logs = np.log(criteria)
-    np.testing.assert_allclose(found.gap, logs[3] - logs[:3].mean(axis=0))
-    np.testing.assert_allclose(found.sd, logs[:3].std(axis=0, ddof=1))
-    assert done == [(1, 3), (2, 3), (3, 3)]
-    for gap, best in (([0.1, 0.3, 0.2], 1), ([2.0, 2.0], 0), ([-1.0], 0)):
-        assert PermutationGap(np.array(gap), np.zeros(len(gap))).best == best
-
-
-# The spike-and-slab lasso -------------------------------------------------------------------
-
-SIMULATED = make_simulation_1(3).X[:, :80]
-
-
-def spike_path(X, penalties=None, *, slab_penalty=1.0, **rule):
-    data = dissimilarity_of(X)
-    settings = spike_and_slab(data, slab_penalty=slab_penalty, **RULE | rule)
-    return settings.solve(data, settings.path if penalties is None else penalties), settings
-
-
-def explicit_path(D, settings):
-    """Return the weights for each penalty of the settings, by the formulas, from D itself."""
-    p, slab = D.shape[1], settings.slab_penalty
-    w, theta, found = np.full(p, 1 / np.sqrt(p)), 0.5, []
-    u = D @ w / np.linalg.norm(D @ w)
-    for spike in settings.path:
-        for _ in range(settings.max_iter):
-            ratio = spike / slab * (1 - theta) / theta
-            in_slab = 1 / (1 + ratio * np.exp(-w * (spike - slab)))
-            w = np.maximum(D.T @ u - (slab * in_slab + spike * (1 - in_slab)), 0)
-            w /= np.linalg.norm(w)
-            theta = (1 + np.count_nonzero(w)) / (1 + p + p)
-            old, u = u, D @ w / np.linalg.norm(D @ w)
-            if np.abs(u - old).sum() <= settings.tol * np.abs(old).sum():
-                break
-        found.append(w)
-    return np.array(found)
-
-
-@pytest.mark.parametrize("slab_penalty", [1.0, 0.1, 6.0])
-def test_weights_of_the_path_are_those_of_the_formulas(slab_penalty):
-    solutions, settings = spike_path(7.0 * SIMULATED, slab_penalty=slab_penalty)
-    i, j = np.triu_indices(60, 1)
-    D = (7.0 * SIMULATED[i] - 7.0 * SIMULATED[j]) ** 2
-    for s in solutions[::30]:
-        assert s.criterion == pytest.approx(np.linalg.norm(D @ s.weights), rel=1e-10)
-    # A feature with variance one has the mean distance two.
-    D *= 2 / np.median(D.mean(axis=0))
-    found = np.array([s.weights for s in solutions])
-    np.testing.assert_allclose(found, explicit_path(D, settings), atol=1e-9)
-    end = 3 * D.mean(axis=0).max() * np.sqrt(len(D))
-    np.testing.assert_allclose(settings.path, np.geomspace(slab_penalty, end, 100))
-    assert [s.penalty for s in solutions] == list(settings.path)
-
-
-def test_a_penalty_does_not_depend_on_the_others_or_on_the_unit():
-    path, settings = spike_path(SIMULATED)
-    for position in (10, 70, 99):
-        (alone,), _ = spike_path(SIMULATED, [settings.path[position]])
-        np.testing.assert_array_equal(alone.weights, path[position].weights)
-    many, _ = spike_path(SIMULATED, [300.5, 33.3, 300.5])
-    for solution_of_many, penalty in zip(many, [300.5, 33.3, 300.5], strict=True):
-        (alone,), _ = spike_path(1e60 * SIMULATED, [penalty])
-        assert solution_of_many.penalty == penalty
-        np.testing.assert_allclose(alone.weights, solution_of_many.weights, atol=1e-7)
-
-
-def test_equal_penalties_shrink_all_features_alike_and_one_always_remains():
-    (found,), settings = spike_path(SIMULATED, [5.0], slab_penalty=5.0, max_iter=100, tol=1e-12)
-    assert found.converged
-    data = dissimilarity_of(SIMULATED)
-    slopes = data.slopes(data.of_weights(found.weights)[0]) / settings.scale
-    shrunk = np.maximum(slopes - 5.0, 0.0)
-    np.testing.assert_allclose(found.weights, shrunk / np.linalg.norm(shrunk), atol=1e-9)
-    X = np.random.default_rng(0).normal(size=(10, 6)) * [1, 1, 1, 1, 3, 0]
-    (found,), settings = spike_path(X, [1e6], slab_penalty=1e6)
-    assert settings.path == (1e6,)
-    assert found.weights.tolist() == [0, 0, 0, 0, 1, 0]

@@ -3,11 +3,9 @@
 import numpy as np
 import pytest
 from scipy import stats
-from scipy.optimize import brentq
 
 import reference
 from mrshc.core.significance import (
-    NO_TEST,
     NodeTest,
     background_variance,
     cluster_index,
@@ -41,18 +39,6 @@ def covariance(null):
     return null.factors.T @ null.factors + np.diag(null.noise**2)
 
 
-def test_variances_and_means_are_those_of_the_data():
-    X = noise() * np.linspace(0.1, 3.0, 200) + np.arange(200)
-    null = estimate_null(X)
-    np.testing.assert_allclose(np.diag(covariance(null)), X.var(axis=0, ddof=1))
-    np.testing.assert_allclose(null.means, X.mean(axis=0))
-    X[np.random.default_rng(1).random(X.shape) < 0.1] = np.nan
-    np.testing.assert_allclose(estimate_null(X).means, np.nanmean(X, axis=0))
-    found = np.diag(covariance(estimate_null(X)))
-    assert (found >= np.nanvar(X, axis=0, ddof=1) * (1 - 1e-9)).all()
-    assert np.isclose(found, np.nanvar(X, axis=0, ddof=1)).mean() > 0.95
-
-
 @pytest.mark.parametrize(("n", "p"), [(20, 60), (20, 19), (20, 8)])
 def test_factors_are_principal_components_reduced_by_the_median_eigenvalue(n, p):
     X = noise(n, p)
@@ -64,23 +50,6 @@ def test_factors_are_principal_components_reduced_by_the_median_eigenvalue(n, p)
     expected = (vectors[used].T * reduced[used]) @ vectors[used]
     factors = estimate_null(X).factors
     np.testing.assert_allclose(factors.T @ factors, expected, atol=1e-10)
-
-
-def test_draws_have_the_moments_of_the_distribution():
-    null = estimate_null(noise(25, 6) @ np.triu(np.ones((6, 6))) + 3.0)
-    rng = np.random.default_rng(0)
-    drawn = np.concatenate([null.draw(rng) for _ in range(800)])
-    np.testing.assert_allclose(np.cov(drawn.T), covariance(null), rtol=0.1, atol=0.1)
-    np.testing.assert_allclose(drawn.mean(axis=0), null.means, atol=0.1)
-
-
-@pytest.mark.parametrize("estimate", [estimate_null, estimate_null_of_sigclust])
-@pytest.mark.parametrize(("n", "p"), [(12, 5), (12, 12), (12, 40)])
-def test_draws_have_the_shape_and_the_missing_values_of_the_data(estimate, n, p):
-    X = noise(n, p)
-    X[np.random.default_rng(1).random(X.shape) < 0.2] = np.nan
-    drawn = estimate(X).draw(np.random.default_rng(0))
-    np.testing.assert_array_equal(np.isnan(drawn), np.isnan(X))
 
 
 def test_features_with_one_value_none_or_no_variance():
@@ -114,21 +83,6 @@ def test_background_and_eigenvalues_are_those_of_sigclust2(name):
     np.testing.assert_allclose(np.abs(products), np.diag(np.sqrt(strengths)), atol=1e-6)
 
 
-def test_thresholds_keep_the_background_and_the_largest_share_of_the_first():
-    values = np.array([30.0, 6.0, 3.0, 1.0, 0.5, 0.1])
-    found = soft_threshold(values, 1.5)
-    assert found.min() == 1.5
-    # The candidates are 100 points from zero to the threshold that preserves the total variance.
-    largest = brentq(lambda t: np.maximum(values - t, 1.5).sum() - values.sum(), 0.0, 30.0)
-    candidates = [np.maximum(values - i / 100 * largest, 1.5) for i in range(100)]
-    best = max(candidates, key=lambda c: c[0] / c.sum())
-    np.testing.assert_allclose(found, best)
-    assert 0.0 < 30.0 - found[0] < largest
-    kept = np.array([5.0, 4.0, 3.0])
-    np.testing.assert_array_equal(soft_threshold(kept, 1.0), kept)
-    np.testing.assert_array_equal(soft_threshold(kept, 9.0), [9.0] * 3)
-
-
 # Statistics ---------------------------------------------------------------------------------
 
 
@@ -154,22 +108,6 @@ def test_separation_projects_each_sample_on_the_line_through_the_means_without_i
     assert separation(3.0 * X + 7.0, is_first) == pytest.approx(found)
     assert separation(X, ~is_first) == pytest.approx(found)
     assert separation(X[::-1, ::-1], is_first[::-1]) == pytest.approx(found)
-
-
-def test_separation_is_negative_if_the_groups_are_in_the_wrong_order():
-    X = np.array([[1.0], [-1.0], [1.1], [-1.1]])
-    assert separation(X, np.array([True, True, False, False])) < 0.0
-
-
-def test_noise_is_not_separated_whatever_the_number_of_features():
-    values = [separation(*two_groups(15, 15, 2000, seed=seed)) for seed in range(40)]
-    assert abs(np.mean(values)) < 4 * np.std(values) / np.sqrt(len(values))
-
-
-@pytest.mark.parametrize(("distance", "expected"), [(0.0, 0.0), (1.0, 1.0)])
-def test_groups_without_spread(distance, expected):
-    is_first = np.arange(6) < 3
-    assert separation(np.outer(is_first, [distance, 0.0]), is_first) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("name", ["B", "I"])
@@ -241,24 +179,6 @@ def test_simulations_end_where_the_decision_is_clear(p_value, at, threshold, n_s
     assert asked == [look for look in looks if look[1] <= n_simulated]
 
 
-@pytest.mark.parametrize("n", [10, 15, 20, 40])
-def test_the_last_look_is_at_all_simulations(n):
-    _, n_found, asked = sequential(1.7, np.tile([-1.0, 1.0], n)[:n])
-    assert n_found == n == asked[-1][1]
-
-
-def test_the_level_is_kept_although_the_simulations_may_end_early():
-    rng, n_sets = np.random.default_rng(2), 3000
-    rejected = [
-        sequential_p_value(
-            rng.normal(), lambda r: rng.normal(size=len(r)), n_simulations=100, threshold=0.05
-        )[0]
-        <= 0.05
-        for _ in range(n_sets)
-    ]
-    assert np.mean(rejected) < 0.05 + 3 * np.sqrt(0.05 * 0.95 / n_sets)
-
-
 # Tests of a tree ----------------------------------------------------------------------------
 
 
@@ -313,11 +233,6 @@ def test_small_nodes_and_branches_are_not_tested(groups, tested):
     assert [size for size, _ in sizes(tree, dict.fromkeys(tested, 0.0))][:1] == tested
     if tested == [18]:
         assert len(sizes(tree, {18: 0.0})) == 1
-
-
-def test_no_test_is_not_significant():
-    assert (NO_TEST.p_value, NO_TEST.n_simulations) == (1.0, 0)
-    assert np.isnan([NO_TEST.statistic, NO_TEST.agreement]).all()
 
 
 def node_of_size(tree, size):

@@ -79,17 +79,6 @@ def test_a_rank_is_chosen_for_each_q_and_then_a_q():
     assert found == 2
 
 
-def test_candidates_with_fewer_clusters_are_screened_out():
-    found, best, removed = choose(
-        table(
-            n_features_target=[10, 10, 20, 20],
-            silhouette=[0.9, 0.1, 0.8, 0.7],
-            screened_out=[True, False, True, True],
-        )
-    )
-    assert (found, best.tolist(), removed.any()) == (1, [False, True, False, False], False)
-
-
 def test_if_nothing_is_left_the_most_clusters_and_then_the_largest_silhouette_count():
     rows = table(
         n_features_target=[10, 20, 40, 60],

@@ -7,7 +7,6 @@ from scipy.optimize import brentq
 import plain_twin
 import reference
 from mrshc.core.data.matrix import ArrayMatrix
-from mrshc.core.kernels import soft_threshold
 from mrshc.core.sparse_components import Starts, bisect_l1_bound, sparse_direction
 from mrshc.core.statistics import centring, summarise
 from mrshc.core.working_set import component_path
@@ -23,20 +22,6 @@ def path_of(X, rank=5, center="grand", **options):
 
 
 # Directions ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_direction_is_feasible_and_optimal(seed):
-    rng = np.random.default_rng(seed)
-    p = int(rng.integers(2, 60))
-    slopes, bound = rng.normal(size=p) * 10.0 ** rng.integers(-9, 9), rng.uniform(1, np.sqrt(p))
-    v = sparse_direction(slopes, bound)
-    np.testing.assert_allclose(v, plain_twin.sparse_direction(slopes, bound), atol=1e-9)
-    assert np.linalg.norm(v) == pytest.approx(1)
-    assert np.abs(v).sum() <= bound * (1 + 1e-9)
-    for other in rng.normal(size=(50, p)):
-        shrunk = other / max(np.linalg.norm(other), np.abs(other).sum() / bound)
-        assert slopes @ shrunk <= slopes @ v * (1 + 1e-12)
 
 
 @pytest.mark.parametrize(
@@ -55,28 +40,6 @@ def test_direction_is_feasible_and_optimal(seed):
 )
 def test_directions_of_equal_and_of_few_slopes(slopes, bound, expected):
     np.testing.assert_allclose(sparse_direction(np.array(slopes), bound), expected, atol=1e-14)
-
-
-def test_the_threshold_is_that_of_the_soft_thresholded_slopes():
-    slopes = np.array([4.0, -3.0, 2.0, 1.0, 0.5])
-
-    def excess(delta):
-        soft = np.maximum(np.abs(slopes) - delta, 0)
-        return soft.sum() - 1.5 * np.linalg.norm(soft)
-
-    weights, depths = np.empty(5), np.empty(5)
-    found = soft_threshold(slopes, 5, 1.5, weights, depths)
-    delta = brentq(excess, 0.0, 3.9, xtol=1e-14)
-    assert found == pytest.approx(delta, rel=1e-12)
-    soft = np.sign(slopes) * np.maximum(np.abs(slopes) - delta, 0)
-    np.testing.assert_allclose(weights, soft / np.linalg.norm(soft), atol=1e-12)
-    # Only the first slopes are used.
-    assert soft_threshold(slopes, 1, 1.5, weights, depths) == pytest.approx(0.0)
-    assert weights[0] == 1.0
-    assert soft_threshold(slopes, 5, 3.0, weights, depths) == pytest.approx(0.0)
-    assert soft_threshold(np.zeros(5), 5, 1.5, weights, depths) == -1.0
-    assert soft_threshold(np.array([2.0, 2.0, 1.0, 0, 0]), 5, 1.2, weights, depths) == 2.0
-    assert soft_threshold(np.array([2.0, 1.0, 0.0, 0, 0]), 5, 1.0, weights, depths) == 1.0
 
 
 @pytest.mark.parametrize("seed", range(50))
@@ -196,16 +159,6 @@ def test_stored_sets_of_higher_rank_need_an_inexact_threshold():
 # Components ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("shape", [(20, 8), (8, 20)])
-def test_without_sparsity_components_are_singular_vectors(shape):
-    X = np.random.default_rng(0).normal(size=shape)
-    result = sparse_components(X, l1_bound=np.sqrt(shape[1]), n_components=3, center=False)
-    _, s, vt = np.linalg.svd(X, full_matrices=False)
-    np.testing.assert_allclose(result.scale, s[:3], rtol=1e-9)
-    np.testing.assert_allclose(np.abs(result.loadings), np.abs(vt[:3]), atol=1e-8)
-    assert result.converged.all()
-
-
 @pytest.mark.parametrize("max_iter", [1, 3, 20, 500])
 @pytest.mark.parametrize("bound", [1.0, 1.5, 3.0, 5.0])
 def test_components_are_those_of_the_plain_twin(bound, max_iter):
@@ -225,73 +178,6 @@ def test_components_are_those_of_the_plain_twin(bound, max_iter):
     np.testing.assert_allclose(np.linalg.norm(found.scores, axis=0), 1.0)
 
 
-def test_iterations_end_at_the_tolerance():
-    X = reference.matrix("input_B")
-    run = [sparse_components(X, l1_bound=4.0, max_iter=m, tol=1e-4) for m in range(1, 40)]
-    n_iter = run[-1].n_iter[0]
-    assert 3 < n_iter < 39
-    moved = [np.abs(a.loadings - b.loadings).sum() for a, b in zip(run, run[1:], strict=False)]
-    assert moved[n_iter - 3] > 1e-4 >= moved[n_iter - 2]
-    assert [r.converged[0] for r in run] == [m >= n_iter for m in range(1, 40)]
-    scales = [r.scale[0] for r in run]
-    assert np.all(np.diff(scales) >= -1e-10 * scales[0]), "the criterion does not decrease"
-
-
-def test_earlier_components_do_not_depend_on_later_ones():
-    X = reference.matrix("input_B")
-    few = sparse_components(X, l1_bound=3.0, n_components=2)
-    many = sparse_components(X, l1_bound=3.0, n_components=4)
-    np.testing.assert_array_equal(few.loadings, many.loadings[:2])
-
-
-@pytest.mark.parametrize("scale", [1e-100, 1e-8, 1e8, 1e100])
-def test_components_do_not_depend_on_scale_or_order(scale):
-    X = reference.matrix("input_B")
-    plain = sparse_components(X, l1_bound=3.0, n_components=4)
-    scaled = sparse_components(X * scale, l1_bound=3.0, n_components=4)
-    np.testing.assert_array_equal(plain.loadings != 0, scaled.loadings != 0)
-    np.testing.assert_allclose(plain.loadings, scaled.loadings, atol=1e-10)
-    order = np.random.default_rng(0).permutation(X.shape[1])
-    shuffled = sparse_components(X[:, order], l1_bound=3.0, n_components=4)
-    np.testing.assert_allclose(plain.loadings[:, order], shuffled.loadings, atol=1e-10)
-    single = sparse_components(X.astype(np.float32), l1_bound=3.0, n_components=4)  # exact
-    np.testing.assert_allclose(plain.loadings, single.loadings, atol=1e-12)
-
-
-def test_orthogonal_scores_are_orthogonal():
-    X = reference.matrix("input_B")
-    scores = sparse_components(X, l1_bound=3.0, n_components=4, orthogonal=True).scores
-    np.testing.assert_allclose(scores.T @ scores, np.eye(4), atol=1e-12)
-
-
-@pytest.mark.parametrize("shape", [(4, 3), (3, 4)])
-def test_components_beyond_the_rank_are_empty_without_sparsity(shape):
-    rng = np.random.default_rng(0)
-    X = np.outer(rng.normal(size=shape[0]), rng.normal(size=shape[1]))
-    result = sparse_components(X, l1_bound=np.sqrt(shape[1]), n_components=2, center=False)
-    assert result.scale[0] == pytest.approx(np.linalg.norm(X))
-    assert result.scale[1] == 0.0
-    assert not result.loadings[1].any()
-    assert not result.scores[:, 1].any()
-    assert result.n_iter[1] == 0
-    assert result.converged.all()
-
-
-def test_sparse_components_beyond_the_rank_start_from_the_last_vector_within_it():
-    """Sparse components leave more of X than its rank tells, in wide as in tall data."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(20, 2)) @ rng.normal(size=(2, 15))
-    X -= X.mean(axis=0)
-    options = {"l1_bound": 2.0, "n_components": 4, "center": False, "max_iter": 500}
-    tall = sparse_components(X, **options)
-    wide = sparse_components(np.hstack([X, np.zeros((20, 10))]), **options)
-    assert np.all(tall.scale > 1)
-    np.testing.assert_allclose(tall.loadings, wide.loadings[:, :15], atol=1e-5)
-    vectors = np.linalg.svd(X)[2][[0, 1, 1, 1]]
-    given = sparse_components(X, **options, init=vectors)
-    np.testing.assert_allclose(tall.loadings, given.loadings, atol=1e-5)
-
-
 @pytest.mark.parametrize(
     ("norms", "order"),
     [([3, 2, 1], [0, 1, 2]), ([3, 2, 5e-15, 0], [0, 1, 1, 1]), ([3, 1e-15], [0, 0]), ([0], [0])],
@@ -303,14 +189,6 @@ def test_starts_within_the_rank(norms, order):
     found = starts.within_rank()
     for name in ("vectors", "images", "at_gaps"):
         np.testing.assert_array_equal(getattr(found, name), getattr(starts, name)[order])
-
-
-def test_one_huge_feature_does_not_hide_the_others():
-    X = np.random.default_rng(0).normal(size=(20, 12))
-    X[:, 0] *= 3e8
-    found = sparse_components(X, l1_bound=12**0.5, n_components=3, center=True, max_iter=40)
-    exact = np.linalg.svd(X - X.mean(axis=0), compute_uv=False)[:3]
-    np.testing.assert_allclose(found.scale, exact, rtol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -350,88 +228,7 @@ def test_alternation_starts_from_init():
     np.testing.assert_allclose(np.abs(found.loadings), np.abs(v), atol=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"l1_bound": 0.9}, r"l1_bound must be a number in \[1, 3.87298\], got 0.9"),
-        ({"l1_bound": 4.0}, "l1_bound must be a number in"),
-        ({"n_components": 16}, r"n_components must be a whole number in \[1, 15\], got 16"),
-        ({"max_iter": 0}, "max_iter must be a whole number at least 1, got 0"),
-        ({"tol": -1.0}, "tol must be a number at least 0, got -1"),
-        ({"center": 1}, "center must be one of 'grand', True, False, got 1"),
-        ({"orthogonal": 1}, "orthogonal must be one of True, False, got 1"),
-        ({"init": np.zeros(15)}, r"init must hold finite numbers in the shape \(1, 15\)"),
-        ({"init": np.full((1, 15), np.nan)}, "init must hold finite numbers"),
-    ],
-)
-def test_bad_options_are_refused(options, message):
-    with pytest.raises(ValueError, match=message):
-        sparse_components(reference.matrix("input_A"), **{"l1_bound": 2.0} | options)
-
-
 # Algorithm 1 --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("rank", [1, 2, 3])
-def test_a_tolerance_ends_the_search_at_the_first_set_within_it(rank):
-    path = path_of(reference.matrix("input_B"))
-    exact = path.search(55, rank, tolerance=0, smallest=1)
-    near = path.search(55, rank, tolerance=8, smallest=1)
-    assert (exact.features.size, exact.reached) == (55, True)
-    assert 0 < abs(near.features.size - 55) <= 8
-    assert near.reached
-
-
-def test_numbers_that_cannot_be_reached_give_a_close_set_not_marked_as_reached():
-    path = path_of(reference.matrix("input_B"))
-    found = {q: path.search(q, 3, tolerance=0, smallest=1) for q in range(3, 60)}
-    missed = {q: s for q, s in found.items() if s.features.size != q}
-    assert missed, "the case needs a number that cannot be hit"
-    assert {q for q, s in found.items() if not s.reached} == set(missed)
-    assert all(abs(s.features.size - q) <= 3 for q, s in missed.items())
-
-
-def test_all_features_but_constant_ones_can_be_selected():
-    X = reference.matrix("input_B")
-    found = path_of(X).search(200, 2, tolerance=0, smallest=1)
-    np.testing.assert_array_equal(found.features, np.arange(200))
-    assert found.l1_bound == np.sqrt(200)
-    X[:, [3, 50]] = 1.5
-    found = path_of(X).search(200, 1, tolerance=0, smallest=1)
-    assert not found.reached
-    np.testing.assert_array_equal(found.features, np.setdiff1d(np.arange(200), [3, 50]))
-
-
-def test_duplicated_features_enter_together():
-    X = np.random.default_rng(0).normal(size=(20, 6))
-    X[:, 0] *= 4
-    X[:, 5] = X[:, 0]
-    found = path_of(X).search(1, 1, tolerance=0, smallest=1)
-    np.testing.assert_array_equal(found.features, [0, 5])
-    assert not found.reached
-
-
-def test_loadings_are_those_of_all_features():
-    X = reference.matrix("input_B")
-    expected = sparse_components(X, l1_bound=3.0, n_components=2).loadings
-    path = path_of(X)
-    found = path.loadings(3.0, 2)
-    np.testing.assert_array_equal(found, expected)
-    for rank in (1, 2):
-        np.testing.assert_array_equal(
-            path.features(3.0, rank), np.flatnonzero(found[:rank].any(axis=0))
-        )
-
-
-def test_sets_that_are_too_large_are_not_computed():
-    path = path_of(reference.matrix("input_B"))
-    assert path.features(4.0, 3, stop_at=15) is None
-    assert not path.bounds, "a bound of 4 has at least 16 features"
-    size = path.features(2.0, 1).size
-    assert path.features(2.0, 3, stop_at=size) is None
-    assert path.bounds[2.0].n_known == 1
-    assert path.features(2.0, 1, stop_at=size + 1).size == size
-    assert path.solve(2.0, 3, stop_at=size + 1).n_known == 2
 
 
 def size_function(steps, sizes, limits=None):
@@ -444,15 +241,6 @@ def size_function(steps, sizes, limits=None):
     return features
 
 
-@pytest.mark.parametrize(
-    ("steps", "sizes"),
-    [([1.0, 2.3], [3, 7]), ([1.0, 1.5, 5.0], [1, 3, 7])],  # either of the two is seen first
-)
-def test_the_smaller_of_two_equally_close_sets_is_returned(steps, sizes):
-    bound, found = bisect_l1_bound(size_function(steps, sizes), 5, largest=9.0)
-    assert found.size == size_function(steps, sizes)(bound, np.inf).size == 3
-
-
 @pytest.mark.parametrize("tolerance", [0, 1])
 @pytest.mark.parametrize("sizes", [[1, 2, 4], [1, 2, 50], [2, 4, 6], [1, 2, 3]])
 def test_a_set_with_too_few_features_is_replaced_by_the_next_larger_one(sizes, tolerance):
@@ -460,11 +248,6 @@ def test_a_set_with_too_few_features_is_replaced_by_the_next_larger_one(sizes, t
     bound, found = bisect_l1_bound(select, 3, largest=9.0, tolerance=tolerance, smallest=3)
     assert found.size == min(size for size in sizes if size >= 3)
     assert select(bound, np.inf).size == found.size
-
-
-def test_too_few_features_are_returned_if_there_are_no_others():
-    bound, found = bisect_l1_bound(lambda *_: np.arange(2), 3, largest=9.0, smallest=3)
-    assert (bound, found.size) == (9.0, 2)
 
 
 def plain_bisection(size_at, q, largest):

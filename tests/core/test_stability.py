@@ -5,7 +5,7 @@ import pytest
 from scipy.cluster.hierarchy import linkage, to_tree
 
 from mrshc.core import stability
-from mrshc.core.stability import Refit, best_jaccard, summarise_refits, transfer_support
+from mrshc.core.stability import best_jaccard, transfer_support
 from mrshc.core.trees import Tree
 
 
@@ -47,35 +47,3 @@ def test_support_is_that_of_sets(n, m, monkeypatch):
     np.testing.assert_allclose(transfer_support(tree, rows, other), expected)
     own = transfer_support(tree, np.arange(n), tree)
     np.testing.assert_array_equal(own, [*np.ones(n - 2), np.nan])  # all samples: not a branch
-
-
-def test_summaries_are_means_over_the_refits_that_contain_the_samples():
-    tree, labels = random_tree(5, 3), np.array([0, 0, 1, 1, 2])
-    refits = [
-        Refit(np.array(rows), random_tree(4, 0), np.array(found), np.array(support))
-        for rows, found, support in (
-            ([0, 1, 2, 3], [0, 0, 1, 1], [True, False, True]),
-            ([0, 1, 3, 4], [0, 1, 1, 1], [True, False, False]),
-        )
-    ]
-    found = summarise_refits(tree, labels, 3, iter(refits))
-    assert found.n_resamples == 2
-    np.testing.assert_array_equal(found.feature_frequency, [1.0, 0.0, 0.5])
-    # In the second refit, cluster 0 is divided, and 3 and 4 are with sample 1.
-    np.testing.assert_allclose(found.cluster_jaccard, [(1 + 1 / 2) / 2, (1 + 1 / 3) / 2, 1 / 3])
-    nan = np.nan
-    consensus = [
-        [1.0, 0.5, 0.0, 0.0, 0.0],
-        [0.5, 1.0, 0.0, 0.5, 1.0],
-        [0.0, 0.0, 1.0, 1.0, nan],
-        [0.0, 0.5, 1.0, 1.0, 1.0],
-        [0.0, 1.0, nan, 1.0, 1.0],
-    ]
-    np.testing.assert_array_equal(found.consensus, consensus)
-    both = np.array([transfer_support(tree, r.rows, r.tree) for r in refits])
-    defined = ~np.isnan(both).all(axis=0)
-    expected = np.nanmean(both[:, defined], axis=0)
-    np.testing.assert_allclose(found.branch_support[defined], expected)
-    assert np.isnan(found.branch_support[~defined]).all()
-    single = summarise_refits(tree, np.zeros(5, int), 3, iter(refits))
-    np.testing.assert_array_equal(single.cluster_jaccard, [np.nan])

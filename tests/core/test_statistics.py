@@ -42,23 +42,6 @@ def test_units_of_constant_data_and_of_powers_of_two():
         assert summarise(ArrayMatrix(np.array([[0.0, 0.0], [size, 0.0]]))).unit == unit
 
 
-@pytest.mark.parametrize(("difference", "is_constant"), [(1e-150, True), (1.01e-150, False)])
-def test_differences_whose_squares_underflow_do_not_count(difference, is_constant):
-    X = np.array([[0.0], [difference], [0.0]])
-    assert summarise(ArrayMatrix(X)).constant.tolist() == [is_constant]
-
-
-def test_features_and_samples_without_values():
-    X = data()
-    X[:, 3], X[5] = np.nan, np.nan
-    found = summarise(ArrayMatrix(X))
-    assert (found.counts[3], found.row_counts[5], found.constant[3]) == (0, 0, True)
-    for value in (np.inf, -np.inf):
-        X[2, 2] = value
-        found = summarise(ArrayMatrix(X))
-        assert value in (found.lowest, found.highest)
-
-
 def test_variances_are_those_of_the_observed_values_and_zero_for_constants():
     X = data(0.2) + 1e6
     X[:, 3], X[:, 5], X[1:, 6] = 0.1, np.nan, np.nan

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy.cluster import hierarchy
 from scipy.spatial.distance import cdist, squareform
-from sklearn.metrics import silhouette_samples
 
 import reference
 from mrshc.core.kernels import CHAIN_METHODS, split_dispersions
@@ -18,10 +17,8 @@ from mrshc.core.trees import (
     correlation_distances,
     cut_tree,
     linkage_matrix,
-    min_features,
     pairwise_distances,
     silhouette_widths,
-    split_last_merges,
     standardise_rows,
 )
 
@@ -55,28 +52,6 @@ def test_distances_are_those_of_scipy(metric, n, q):
     np.testing.assert_array_equal(np.diag(found), 0.0)
 
 
-def test_the_fewest_features_are_three_for_correlations_and_one_otherwise():
-    assert [min_features(metric) for metric in METRICS] == [1, 1, 3]
-
-
-@pytest.mark.parametrize("size", [1e-150, 1e-6, 1e6, 1e140])
-def test_offset_scale_and_sign_of_samples_do_not_change_correlations(size):
-    X = samples(8, 6, 1)
-    expected = pairwise_distances(X, "correlation")
-    offsets = np.random.default_rng(2).normal(size=(8, 1))
-    found = pairwise_distances((X + offsets) * size, "correlation")
-    np.testing.assert_allclose(found, expected, atol=1e-13)
-    np.testing.assert_allclose(pairwise_distances(-X, "correlation"), expected, atol=1e-14)
-
-
-def test_small_correlation_distances_have_correct_digits():
-    """1 - r would have none: r differs from 1 by less than the rounding error of r."""
-    x, y = np.array([1.0, -1.0, 0.0, 0.0]), np.array([0.0, 0.0, 1.0, -1.0])
-    for angle in (1e-3, 1e-9):
-        X = np.vstack([x, np.cos(angle) * x + np.sin(angle) * y])
-        assert correlation_distances(X)[0, 1] == pytest.approx(angle**2 / 2, rel=1e-5)
-
-
 def test_a_constant_sample_is_at_distance_one_from_all_others():
     X = samples(6, 1001, 6)  # the mean of many 0.1 is not exactly 0.1
     X[1], X[4] = 0.1, -7.0
@@ -99,21 +74,6 @@ def test_a_sample_is_constant_up_to_four_units_in_the_last_place():
     assert standardise_rows(samples(5, 2))[2].all(), "two features have no correlations"
     assert not standardise_rows(samples(5, 3))[2].any()
     np.testing.assert_array_equal(correlation_distances(samples(5, 2)), 1 - np.eye(5))
-
-
-def test_variances_increase_the_sums_of_squares_of_correlations():
-    rng = np.random.default_rng(9)
-    X, variances = rng.normal(size=(6, 8)), rng.uniform(size=(6, 8))
-    variances[0] = 0.0
-    X[5] = 3.0  # constant, whatever its variances
-    centred = X - X.mean(axis=1, keepdims=True)
-    squares = np.square(centred).sum(axis=1) + 7 / 8 * variances.sum(axis=1)
-    expected = 1 - centred @ centred.T / np.sqrt(np.outer(squares, squares))
-    expected[5] = expected[:, 5] = 1.0
-    np.fill_diagonal(expected, 0.0)
-    np.testing.assert_allclose(correlation_distances(X, variances), expected, atol=1e-14)
-    scaled = correlation_distances(1e120 * X, 1e240 * variances)
-    np.testing.assert_allclose(scaled, expected, atol=1e-14)
 
 
 # Trees --------------------------------------------------------------------------------------
@@ -157,17 +117,6 @@ def test_distances_that_are_not_finite_are_refused(linkage, value):
         linkage_matrix(distances, linkage)
 
 
-def test_the_distances_of_the_caller_are_not_changed():
-    distances = pairwise_distances(samples(12, 2), "sqeuclidean")
-    before = distances.copy()
-    for linkage in LINKAGES:
-        linkage_matrix(distances, linkage)
-    for is_squared in (True, False):
-        for method in CHAIN_METHODS.values():
-            split_dispersions(distances, method, is_squared)
-    np.testing.assert_array_equal(distances, before)
-
-
 @pytest.mark.parametrize("linkage", CHAIN_METHODS)
 @pytest.mark.parametrize("n", [2, 3, 4, 17, 100])
 def test_dispersions_of_the_first_split_are_those_of_its_tree(linkage, n):
@@ -184,15 +133,6 @@ def test_dispersions_of_the_first_split_are_those_of_its_tree(linkage, n):
         np.testing.assert_allclose(found, (total, within), rtol=1e-10, atol=1e-15)
 
 
-def test_cuts_are_nested_and_undo_one_merge_at_a_time():
-    tree = tree_of(samples(25, 2, 1), "centroid")
-    assert np.any(np.diff(tree.linkage_matrix[:, 2]) < 0), "the case needs an inversion"
-    for k in range(1, 25):
-        coarse, fine = tree.cut(k), tree.cut(k + 1)
-        assert set(coarse) == set(range(k))
-        assert len(set(zip(coarse, fine, strict=True))) == k + 1
-
-
 @pytest.mark.parametrize("k", [1, 2, 7, 30])
 def test_labels_are_those_of_scipy_numbered_by_their_first_samples(k):
     tree = tree_of(samples(30, 3, k))
@@ -202,17 +142,6 @@ def test_labels_are_those_of_scipy_numbered_by_their_first_samples(k):
     assert list(dict.fromkeys(labels.tolist())) == list(range(k))
     np.testing.assert_array_equal(tree.labels(tree.cluster_nodes(k)[::-1]), labels)
     np.testing.assert_array_equal(cut_tree(tree.linkage_matrix, [1, k])[1], labels)
-
-
-def test_heights_children_and_members_are_those_of_the_linkage_matrix():
-    tree = Tree(FOUR)
-    assert (tree.n_samples, tree.root) == (4, 6)
-    assert [tree.height(node) for node in range(7)] == [0, 0, 0, 0, 1, 2, 3]
-    assert [tree.n_samples_below(node) for node in range(7)] == [1, 1, 1, 1, 2, 2, 4]
-    assert [tree.children(node) for node in (4, 5, 6)] == [(0, 1), (2, 3), (4, 5)]
-    assert [sorted(tree.cluster_nodes(k)) for k in (1, 2, 3)] == [[6], [4, 5], [2, 3, 4]]
-    assert sorted(split_last_merges(tree, [4], 2)) == [0, 1]
-    assert tree.labels([5, 1, 0]).tolist() == [0, 1, 2, 2]
 
 
 def test_members_are_contiguous_in_the_order_of_the_drawn_leaves():
@@ -226,29 +155,12 @@ def test_members_are_contiguous_in_the_order_of_the_drawn_leaves():
         assert order[starts[node] : ends[node]].tolist() == expected.pre_order()
 
 
-def test_long_chains_do_not_exceed_the_recursion_limit():
-    n = 5000
-    merges = np.arange(n - 1)
-    first = np.where(merges == 0, 0, n + merges - 1)
-    tree = Tree(np.column_stack([first, merges + 1, merges + 1, merges + 2]).astype(float))
-    assert tree.members(tree.root).size == n
-    assert np.bincount(tree.cut(2)).tolist() == [n - 1, 1]
-
-
 def test_labels_are_renumbered_in_the_order_of_the_leaves():
     """The leaves, from left to right, are 1, 0 and 2."""
     tree = Tree(np.array([[0, 2, 1.0, 2], [1, 3, 4.0, 3]]))
     assert tree.leaf_order.tolist() == [1, 0, 2]
     assert tree.number_by_leaves(np.array([7, 3, -1])).tolist() == [1, 0, 2]
     assert tree.number_by_leaves(np.array([5, 2, 5])).tolist() == [1, 0, 1]
-
-
-def test_label_ranges_are_those_of_the_members():
-    tree, labels = tree_of(samples(15, 3, 5)), np.random.default_rng(6).integers(0, 4, size=15)
-    low, high = tree.label_ranges(labels)
-    for node in range(tree.root + 1):
-        below = labels[tree.members(node)]
-        assert (low[node], high[node]) == (below.min(), below.max())
 
 
 def test_most_similar_branch_has_the_largest_jaccard_index():
@@ -290,13 +202,6 @@ def test_widths_are_those_of_r_and_zero_for_singletons():
         np.testing.assert_allclose(found, points[widths], atol=1e-10)
 
 
-def test_widths_are_those_of_scikit_learn():
-    distances = pairwise_distances(samples(40, 3), "cityblock")
-    labels = np.random.default_rng(0).integers(5, size=40)
-    expected = silhouette_samples(distances, labels, metric="precomputed")
-    np.testing.assert_allclose(silhouette_widths(distances, labels), expected, atol=1e-12)
-
-
 def test_one_cluster_and_coinciding_clusters_have_width_zero():
     distances = np.zeros((4, 4))
     for labels in ([0, 0, 0, 0], [0, 0, 1, 1]):
@@ -312,14 +217,6 @@ def edited(row, column, value):
     Z = FOUR.copy()
     Z[row, column] = value
     return Z
-
-
-def test_linkage_matrices_of_scipy_are_accepted():
-    for n in (2, 3, 10, 200):
-        for method in LINKAGES:
-            Z = hierarchy.linkage(np.round(samples(n, 2)), method)  # some samples are equal
-            np.testing.assert_array_equal(check_linkage(Z.tolist(), n_samples=n), Z)
-    np.testing.assert_array_equal(check_linkage(edited(0, 2, 0.0)), edited(0, 2, 0.0))
 
 
 @pytest.mark.parametrize(
@@ -346,11 +243,3 @@ def test_linkage_matrices_of_scipy_are_accepted():
 def test_matrices_that_are_not_trees_are_refused(matrix, message):
     with pytest.raises(ValueError, match=f"^Z .*{message}|^Z: .*{message}"):
         check_linkage(matrix, n_samples=4, name="Z")
-
-
-def test_number_of_samples_is_derived_from_the_matrix():
-    assert check_linkage(FOUR).shape == (3, 4)
-    with pytest.raises(ValueError, match=r"linkage returns it, got the shape \(0, 4\)\."):
-        check_linkage(np.empty((0, 4)))
-    with pytest.raises(ValueError, match="linkage_matrix must have a row of four numbers"):
-        check_linkage(np.empty((0, 4)), n_samples=1)

@@ -2,15 +2,12 @@
 
 import numpy as np
 import pytest
-from joblib import parallel_config
 from scipy.sparse import csc_array
 from sklearn.base import clone
 from sklearn.cluster import KMeans
-from sklearn.metrics import adjusted_rand_score
 
 import reference
 from mrshc.core.significance import cluster_index, separation
-from mrshc.core.stability import best_jaccard, transfer_support
 from mrshc.core.trees import Tree
 from mrshc.datasets import make_noise, make_simulation_1
 from mrshc.estimators import (
@@ -93,17 +90,6 @@ def test_the_tests_of_clear_clusters_agree_with_the_tree(model):
     assert other.p_value[0] != found.p_value[0]
 
 
-def test_three_clusters_are_found_and_each_is_one_group():
-    model = clone(FILTER).fit(CLEAR)
-    found = branch_significance(model, CLEAR, n_simulations=20, random_state=0, alpha=0.1)
-    assert found.alpha == found.threshold[0] == 0.1
-    assert adjusted_rand_score(found.labels, np.repeat([0, 1, 2], 12)) == 1
-    np.testing.assert_array_equal(found.labels, model.cut(3))
-    with parallel_config("threading", n_jobs=2):
-        same = branch_significance(model, CLEAR, n_simulations=20, random_state=0, alpha=0.1)
-    np.testing.assert_array_equal(same.statistic, found.statistic)
-
-
 @pytest.mark.parametrize("is_missing", [False, True])
 def test_noise_is_one_group(is_missing):
     X = make_noise(3, n_samples=30, n_features=50).X
@@ -120,66 +106,7 @@ def test_noise_is_one_group(is_missing):
     assert found.statistic[0] == pytest.approx(cluster_index(np.nan_to_num(X), first))
 
 
-def test_outlying_samples_take_no_part():
-    spoilt = np.vstack([CLEAR, CLEAR[:2] + 30.0])
-    model = MrSHC(30, rank=1, n_references=5, robust=True, random_state=0).fit(spoilt)
-    assert model.outlier_samples_.tolist() == [36, 37]
-    found = branch_significance(model, spoilt, n_simulations=10, random_state=0)
-    assert found.significant[0]
-    assert found.agreement[0] == 1.0
-
-
 # Stability ----------------------------------------------------------------------------------
-
-
-def test_stability_is_that_of_the_refits():
-    model = clone(FILTER).fit(CLEAR)
-    result = stability(model, CLEAR, n_resamples=4, random_state=3, fraction=0.7)
-    assert result.n_resamples == 4
-    seeds = np.random.RandomState(3).randint(np.iinfo(np.int32).max, size=(4, 2))
-    jaccard, support, frequency = [], [], np.zeros(120)
-    for seed, _ in seeds:
-        rows = np.sort(np.random.default_rng(int(seed)).permutation(36)[:25])
-        refit = clone(FILTER).fit(CLEAR[rows])
-        jaccard.append(best_jaccard(model.labels_[rows], refit.labels_, 3))
-        tree = Tree(model.linkage_matrix_)
-        support.append(transfer_support(tree, rows, Tree(refit.linkage_matrix_)))
-        frequency += refit.get_support() / 4
-    np.testing.assert_allclose(result.cluster_jaccard, np.mean(jaccard, axis=0))
-    np.testing.assert_allclose(result.feature_frequency, frequency)
-    known = ~np.isnan(support).all(axis=0)
-    expected = np.nanmean(np.array(support)[:, known], axis=0)
-    np.testing.assert_allclose(result.branch_support[known], expected)
-    assert result.consensus.shape == (36, 36)
-    shared = stability(model, CLEAR, n_resamples=4, random_state=3, fraction=0.7, n_jobs=2)
-    np.testing.assert_array_equal(shared.branch_support, result.branch_support)
-
-
-@pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize(
-    "model",
-    [
-        AssociationHC(),
-        MrSHC([5, 200], rank=2, n_references=5, random_state=0),
-        COSA(n_clusters=2, n_neighbors=35),
-    ],
-    ids=lambda model: type(model).__name__,
-)
-def test_refits_have_as_many_clusters_and_reduced_parameters(model):
-    """Features without values in a subsample are left out, and refits do not warn."""
-    X = np.where(np.arange(120) == 7, np.nan, CLEAR)
-    X[:2, 7] = 1.0
-    if isinstance(model, COSA):
-        X[:, 7] = CLEAR[:, 7]
-    model = (
-        clone(model)
-        .set_params(**({"n_features_to_select": [5, 119]} if isinstance(model, MrSHC) else {}))
-        .fit(X)
-    )
-    result = stability(model, X, n_resamples=3, random_state=0)
-    assert result.cluster_jaccard.size == model.labels_.max() + 1
-    if not isinstance(model, COSA):
-        assert result.feature_frequency[7] == 0.0
 
 
 # Refusals -----------------------------------------------------------------------------------

@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 from scipy.cluster.hierarchy import linkage as scipy_linkage
 from scipy.spatial.distance import cdist, squareform
-from sklearn.metrics import rand_score
 
-import reference
 from mrshc.core.cosa import feature_scales
 from mrshc.datasets import make_simulation_1
 from mrshc.estimators import COSA
@@ -21,26 +19,6 @@ def subsets(share=0.0):
     for k in range(3):
         X[classes == k, 4 * k : 4 * k + 4] = 1.5 + 0.1 * rng.normal(size=(20, 4))
     return np.where(rng.random(X.shape) < share, np.nan, X), classes
-
-
-def test_defaults_are_those_of_rcosa():
-    expected = reference.runs("cosa")["B"]
-    model = COSA().fit(reference.matrix("input_B"))
-    distances = squareform(model.dissimilarity_, checks=False)
-    np.testing.assert_allclose(distances, expected["distances"], rtol=1e-6)
-    np.testing.assert_allclose(model.mean_feature_weights_, expected["weights_mean"], rtol=1e-6)
-    assert (model.n_iter_, model.converged_) == (77, True)
-
-
-@pytest.mark.parametrize("share", [0.0, 0.05])
-def test_clusters_that_differ_in_different_features_are_found(share):
-    X, classes = subsets(share)
-    model = COSA(n_clusters=3).fit(X)
-    assert rand_score(model.labels_, classes) > 0.95
-    np.testing.assert_allclose(model.feature_weights_.sum(axis=1), 1)
-    for k in range(3):
-        weights = model.feature_weights_[classes == k].mean(axis=0)
-        assert set(np.argsort(weights)[-4:]) == set(range(4 * k, 4 * k + 4))
 
 
 def test_fitted_attributes_agree_with_each_other():
@@ -63,19 +41,6 @@ def test_fitted_attributes_agree_with_each_other():
     other = X.copy()
     other[:, 7] = 1e6
     np.testing.assert_array_equal(model.predict(other), expected.argmin(axis=1))
-
-
-def test_the_number_of_neighbours_is_the_root_of_the_number_of_samples():
-    auto, given, other = (COSA(n_neighbors=k).fit(SMALL) for k in ("auto", 7, 20))
-    np.testing.assert_array_equal(auto.dissimilarity_, given.dissimilarity_)
-    assert not np.array_equal(auto.dissimilarity_, other.dissimilarity_)
-
-
-def test_a_large_scale_gives_equal_weights_and_selects_all_features():
-    model = COSA(scale=1000.0).fit(SMALL)
-    np.testing.assert_allclose(model.feature_weights_, 1 / 35, rtol=0.01)
-    equal = COSA(n_neighbors=1).fit(np.repeat(SMALL[:, :1], 3, axis=1))
-    assert equal.get_support().all()
 
 
 @pytest.mark.parametrize(

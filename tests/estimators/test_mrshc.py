@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.cluster.hierarchy import linkage as scipy_linkage
 from scipy.spatial.distance import pdist
-from sklearn.metrics import rand_score
 
 from mrshc.core.trees import LINKAGES, average_silhouettes, pairwise_distances
 from mrshc.datasets import make_section2_example, make_simulation_1, make_simulation_2
@@ -23,13 +22,6 @@ def quick(n_features_to_select=10, **options):
     return MrSHC(
         n_features_to_select, **{"max_rank": 2, "n_references": 10, "random_state": 0} | options
     )
-
-
-def test_clusters_and_features_of_an_easy_problem_are_found():
-    model = MrSHC(50, random_state=0).fit(EASY.X)
-    assert rand_score(model.labels_, EASY.labels) == 1
-    np.testing.assert_array_equal(model.get_support(), EASY.support)
-    assert (model.n_clusters_, model.rank_, model.n_features_selected_) == (3, 1, 50)
 
 
 def test_fitted_attributes_agree_with_each_other():
@@ -88,16 +80,6 @@ def test_no_sparsity_gives_classical_hierarchical_clustering(linkage, estimator)
 
 
 @unsupported
-def test_ranks_are_limited_unless_given():
-    model = quick(2, rank=4).fit(SMALL)
-    assert (model.rank_, model.search_results_["rank"].tolist()) == (4, [4])
-    model = MrSHC([2, 10], n_references=2, random_state=0).fit(SMALL)
-    assert model.search_results_["rank"].tolist() == [1, 2, 1, 2, 3, 4, 5]
-    few = MrSHC(10, n_references=2, random_state=0).fit(SMALL[:4])
-    assert few.search_results_["rank"].tolist() == [1, 2, 3]
-
-
-@unsupported
 @pytest.mark.parametrize(
     ("p", "expected"),
     [
@@ -121,32 +103,6 @@ def test_default_candidates_follow_the_number_of_varying_features(p, expected):
         assert model.search_results_["n_features_target"].tolist() == candidates
 
 
-def test_a_tolerance_accepts_numbers_near_the_target():
-    model = quick(20, rank=1, feature_tolerance=6).fit(SMALL)
-    assert 0 < abs(model.n_features_selected_ - 20) <= 6
-    assert model.search_results_["reached"].all()
-
-
-@unsupported
-def test_centring_changes_the_components():
-    X = SMALL + np.arange(30.0)
-    supports = [quick(8, rank=1, center=c).fit(X).get_support() for c in (True, "grand", False)]
-    for center, support in zip((True, "grand", False), supports, strict=True):
-        bound = quick(8, rank=1, center=center).fit(X).search_results_["l1_bound"][0]
-        components = sparse_components(X, l1_bound=bound, center=center)
-        np.testing.assert_array_equal(components.loadings[0] != 0, support)
-    assert not np.array_equal(supports[0], supports[1])
-
-
-def test_seeds_determine_the_reference_samples():
-    one, same, other = (
-        quick(10, rank=1, random_state=s).fit(SMALL).split_tests_["reference_drops"][0]
-        for s in (1, np.random.RandomState(1), 2)
-    )
-    np.testing.assert_array_equal(one, same)
-    assert np.any(one != other)
-
-
 # Warnings -----------------------------------------------------------------------------------
 
 
@@ -159,17 +115,6 @@ def warning_of(model, X):
     if found:
         assert found[0].filename == __file__
     return found[0].message if found else None
-
-
-def test_a_single_cluster_is_an_answer_with_a_warning():
-    model = MrSHC(4, random_state=0)
-    warning = warning_of(model, np.random.default_rng(1).random((12, 4)))
-    assert warning.finding == "The gap statistic finds a single cluster, whatever the features."
-    assert warning.advice == "labels_ holds no more: use cut(2) to cut the tree all the same."
-    assert str(warning) == f"{warning.finding} {warning.advice}"
-    assert model.n_clusters_ == 1
-    np.testing.assert_array_equal(model.labels_, 0)
-    assert warning_of(quick(), SMALL) is None
 
 
 def test_a_given_number_of_clusters_is_obtained_and_the_supported_number_is_told():

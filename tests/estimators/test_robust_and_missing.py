@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 from mrshc.core.outliers import winsorisation_limits, winsorise
 from mrshc.core.trees import EUCLIDEAN_LINKAGES, LINKAGES
 from mrshc.datasets import make_simulation_1
-from mrshc.estimators import SHC, AssociationHC, HighVarianceHC, MrSHC
+from mrshc.estimators import AssociationHC, MrSHC
 from mrshc.metrics import classification_error_rate
 
 pytestmark = pytest.mark.filterwarnings("ignore::mrshc.estimators.UnsupportedClustersWarning")
@@ -32,21 +32,6 @@ def spoilt():
     X[[5, 33]] += 8 * rng.normal(size=(2, 500))
     X[rng.random(X.shape) < 0.003] += 30
     return X
-
-
-@pytest.mark.parametrize(
-    "model", [quick(50), AssociationHC(), SHC(50, n_clusters=3), HighVarianceHC(50, n_clusters=3)]
-)
-def test_missing_values_hardly_matter(model):
-    X = holes(EASY.X)
-    model.fit(X)
-    assert classification_error_rate(EASY.labels, model.cut(3)) < 0.1
-    np.testing.assert_array_equal(model.transform(X), X[:, model.get_support()])
-    distances = model.sample_distances(X)
-    root = {"ward": np.sqrt(2 * distances.max())}.get(model.linkage, distances.max())
-    assert model.distances_[0] > 0
-    if model.linkage == "complete":
-        assert model.distances_[-1] == pytest.approx(root)
 
 
 @pytest.mark.parametrize("robust", [False, True])
@@ -88,23 +73,12 @@ def test_outlying_samples_and_values_hardly_matter(estimator):
     assert not hasattr(model.set_params(robust=False).fit(X), "outlier_samples_")
 
 
-def test_outlying_samples_are_not_counted_as_clusters():
-    X = SMALL.copy()
-    X[0] *= 40.0
-    model = quick(rank=1, robust=True, n_clusters=4).fit(X)
-    assert model.outlier_samples_.tolist() == [0]
-    assert (
-        np.bincount(model.labels_).min() > 1 or model.labels_.tolist().count(model.labels_[0]) > 1
-    )
-    assert len(np.unique(np.delete(model.labels_, 0))) == 4
-    assert model.split_tests_["n_samples"][0] == 59
-
-
 def test_values_that_only_an_outlying_sample_lacks():
-    X = SMALL.copy()
-    X[0] *= 40.0
+    X = np.random.default_rng(0).uniform(-1, 1, size=(20, 30))  # without extreme values
+    X[:10, :10] += 1.0
+    X[0] = 40.0
     X[0, :5] = np.nan
-    model = quick(30, rank=1, robust=True).fit(X)
+    model = quick(30, rank=1, robust=True, n_clusters=2).fit(X)
     assert model.outlier_samples_.tolist() == [0]
     assert np.isfinite(model.sample_distances(X)).all()
 

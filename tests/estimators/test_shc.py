@@ -8,12 +8,8 @@ from scipy.spatial.distance import squareform
 from sklearn.base import clone
 from sklearn.metrics import rand_score
 
-from mrshc.core.data.matrix import ArrayMatrix
-from mrshc.core.sparse_dissimilarity import DataDissimilarity, L1Path
-from mrshc.core.statistics import summarise
 from mrshc.datasets import make_section2_example, make_simulation_1
 from mrshc.estimators import SHC
-from mrshc.validation import draw_seed
 
 EASY = make_simulation_1(0, mu=2.0)
 SMALL = np.ascontiguousarray(EASY.X[:, 40:70])  # ten useful features, twenty others
@@ -78,28 +74,6 @@ def test_the_candidate_with_the_largest_gap_is_chosen(options, name):
     other = clone(model).set_params(random_state=1).fit(SMALL)
     np.testing.assert_array_equal(other.search_results_["criterion"], results["criterion"])
     assert np.any(other.search_results_["gap"] != results["gap"])
-
-
-def test_gaps_are_those_of_the_permuted_data():
-    model = SHC([5, 10], random_state=7, n_permutations=3).fit(SMALL)
-    data = DataDissimilarity(ArrayMatrix(SMALL), summarise(ArrayMatrix(SMALL)), "sqeuclidean")
-    logs = []
-    for m in range(3):
-        path = L1Path(data.permuted(draw_seed(7), m, 1), max_iter=15, tol=1e-4)
-        bounds = model.search_results_["l1_bound"]
-        logs.append([np.log(path.solve(bound).criterion) for bound in bounds])
-    expected = np.log(model.search_results_["criterion"]) - np.mean(logs, axis=0)
-    np.testing.assert_allclose(model.search_results_["gap"], expected, rtol=1e-9)
-
-
-def test_whether_the_number_of_features_was_reached_is_told():
-    X = SMALL.copy()
-    X[:, :5] = 1.0
-    results = SHC(28).fit(X).search_results_
-    assert results["n_features_target"].tolist() == [28]
-    assert (results["n_features"].tolist(), results["reached"].tolist()) == ([25], [False])
-    assert SHC(10).fit(X).search_results_["reached"].tolist() == [True]
-    assert SHC(l1_bound="auto").fit(SMALL[:, :2]).search_results_["l1_bound"].tolist() == [1.1]
 
 
 @pytest.mark.parametrize(

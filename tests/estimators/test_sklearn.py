@@ -9,9 +9,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from sklearn import config_context
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
@@ -127,24 +125,6 @@ def test_pipelines_names_and_tags(model):
 
 
 @every_model
-def test_methods_need_a_fit(model):
-    calls = [lambda m: m.transform(X), lambda m: m.predict(X), lambda m: m.summary()]
-    calls.append(lambda m: m.get_support())
-    if not isinstance(model, SparseKMeans):
-        calls += [
-            lambda m: m.cut(2),
-            lambda m: m.markers(X),
-            lambda m: m.sample_distances(X),
-            lambda m: m.cluster_centres(X),
-            lambda m: m.data_of_fit(X),
-            lambda m: m.cluster_distances(X),
-        ]
-    for call in calls:
-        with pytest.raises(NotFittedError):
-            call(clone(model))
-
-
-@every_model
 def test_the_number_and_the_kind_of_workers_do_not_matter(model):
     expected = clone(model).fit(X)
     with joblib.parallel_config("threading", n_jobs=2):
@@ -174,20 +154,6 @@ def test_the_kind_of_the_array_does_not_matter(model, convert):
     # The order of the values in memory changes the rounding of sums.
     assert_same(clone(model).fit(convert(X)), clone(model).fit(X), rtol=1e-9)
     np.testing.assert_array_equal(X, before)
-
-
-@every_model
-def test_whole_numbers_and_read_only_arrays_are_taken(model):
-    whole = (X * 100).astype(np.int32)
-    whole.flags.writeable = False
-    assert_same(clone(model).fit(whole), clone(model).fit(whole.astype(float)))
-
-
-def test_nothing_is_printed_or_drawn_without_a_terminal(capfd):
-    with config_context(print_changed_only=True):
-        assert repr(AssociationHC(alpha=0.1)) == "AssociationHC(alpha=0.1)"
-    clone(MODELS[0]).fit(X)
-    assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize("package", ["mrshc", "sklearn", "joblib", "sklearnex"])

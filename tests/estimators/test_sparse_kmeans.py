@@ -4,16 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from sklearn.cluster import KMeans
-from sklearn.metrics import rand_score
 
-import reference
-from mrshc.core.data.matrix import ArrayMatrix
-from mrshc.core.sparse_kmeans import CentredColumns, PartitionPath
-from mrshc.core.statistics import summarise
 from mrshc.datasets import make_simulation_1
 from mrshc.estimators import SparseKMeans
-from mrshc.validation import draw_seed
 
 EASY = make_simulation_1(0, mu=2.0)
 SMALL = np.ascontiguousarray(EASY.X[:, 40:70])  # ten useful features, twenty others
@@ -21,17 +14,6 @@ SMALL = np.ascontiguousarray(EASY.X[:, 40:70])  # ten useful features, twenty ot
 
 def quick(n_clusters=3, **options):
     return SparseKMeans(n_clusters, **{"n_permutations": 3, "random_state": 0} | options)
-
-
-def test_clusters_and_features_of_an_easy_problem_are_found():
-    model = quick(n_features_to_select=50).fit(EASY.X)
-    assert rand_score(model.labels_, EASY.labels) == 1
-    np.testing.assert_array_equal(model.get_support(), EASY.support)
-    results = model.search_results_
-    assert (results["n_features_target"], results["reached"]) == ([50], [True])
-    model = SparseKMeans(3, random_state=0).fit(reference.matrix("simI_rep1"))
-    assert model.search_results_["gap"].size == 10
-    assert rand_score(model.labels_, np.repeat([0, 1, 2], 20)) == 1
 
 
 def test_fitted_attributes_agree_with_each_other():
@@ -49,36 +31,6 @@ def test_fitted_attributes_agree_with_each_other():
     assert list(model.search_results_) == ["l1_bound", "n_features", "criterion", "chosen"]
 
 
-def test_the_bound_with_the_largest_gap_is_chosen():
-    model = quick(random_state=4).fit(SMALL)
-    results = model.search_results_
-    bounds = results["l1_bound"]
-    np.testing.assert_allclose(bounds, np.linspace(1.1, 0.7 * np.sqrt(30), 10))
-    (chosen,) = np.flatnonzero(results["chosen"])
-    assert chosen == np.argmax(results["gap"])
-    assert model.l1_bound_ == bounds[chosen]
-    assert model.n_features_selected_ == results["n_features"][chosen]
-    columns, entropy, logs = (
-        CentredColumns(ArrayMatrix(SMALL), summarise(ArrayMatrix(SMALL))),
-        draw_seed(4),
-        [],
-    )
-    for m in range(3):
-        seed = np.random.SeedSequence(entropy, spawn_key=(m,))
-        path = PartitionPath(columns.permuted(entropy, m), 3, 20, seed)
-        logs.append([np.log(path.solve(bound).criterion) for bound in bounds])
-    np.testing.assert_allclose(results["gap"], np.log(results["criterion"]) - np.mean(logs, axis=0))
-    np.testing.assert_allclose(results["gap_sd"], np.std(logs, axis=0, ddof=1))
-
-
-def test_without_sparsity_equal_features_give_k_means():
-    X = np.repeat(SMALL[:, :1], 2, axis=1)
-    model = quick(l1_bound=np.sqrt(2)).fit(X)
-    expected = KMeans(3, n_init=20, random_state=0).fit(X)
-    assert rand_score(model.labels_, expected.labels_) == 1
-    np.testing.assert_allclose(model.feature_weights_, np.sqrt(0.5))
-
-
 def test_new_samples_are_assigned_to_the_nearest_weighted_centre():
     model = quick(l1_bound=2.0).fit(SMALL)
     np.testing.assert_array_equal(model.predict(SMALL), model.labels_)
@@ -94,15 +46,6 @@ def test_new_samples_are_assigned_to_the_nearest_weighted_centre():
     for X in (SMALL[:, :20], sparse.csr_array(SMALL[:, :20])):
         with pytest.raises(ValueError, match="30 features"):
             quick(l1_bound=2.0).fit(SMALL).predict(X)
-
-
-def test_constant_features_and_many_clusters():
-    X = np.column_stack([np.full(60, 0.1), SMALL, np.full(60, 7.0)])
-    model = quick(l1_bound=np.sqrt(32)).fit(X)
-    np.testing.assert_array_equal(model.get_support(indices=True), np.arange(1, 31))
-    X = np.repeat([[0.0, 1.0, 0.0], [5.0, 2.0, 0.5]], 3, axis=0)
-    model = quick(4, l1_bound=1.2).fit(X)  # more than there are distinct samples
-    np.testing.assert_array_equal(np.unique(model.labels_), range(4))
 
 
 @pytest.mark.parametrize(

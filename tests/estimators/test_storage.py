@@ -11,7 +11,7 @@ from storage_backends import STORAGE_BACKENDS, numbers_in, store, use_small_bloc
 pytestmark = pytest.mark.filterwarnings("ignore::mrshc.estimators.UnsupportedClustersWarning")
 
 
-def clustered(n=30, p=300, seed=0):
+def clustered(n=24, p=150, seed=0):
     """Return three clusters of samples that show in some forty features."""
     rng = np.random.default_rng(seed)
     A = rng.normal(size=(n, p))
@@ -31,10 +31,10 @@ MODELS = {
     "COSA": COSA(n_clusters=3),
     "SparseKMeans": SparseKMeans(3, l1_bound=3.0, random_state=0),
 }
-QUICK = ("MrSHC", "AssociationHC")
 # Every storage with one model, and every model with one storage of each class.
-PAIRS = [(name, place) for name in QUICK for place in STORAGE_BACKENDS if place != "AnnData"]
-PAIRS += [(name, place) for name in MODELS for place in ("map", "CSC", "Dask", "torch", "AnnData")]
+PAIRS = [("MrSHC", place) for place in STORAGE_BACKENDS]
+PAIRS += [(name, place) for name in MODELS for place in ("map", "CSC", "Dask", "torch")]
+PAIRS.append(("AssociationHC", "array API"))
 
 
 def assert_same_fit(found, expected, rtol=1e-7):
@@ -50,8 +50,8 @@ def assert_same_fit(found, expected, rtol=1e-7):
 
 @pytest.mark.parametrize(("name", "place"), dict.fromkeys(PAIRS))
 def test_fits_are_those_to_the_array(name, place, tmp_path, monkeypatch):
-    use_small_blocks(monkeypatch, 30 * 60)
-    monkeypatch.setattr(working_set, "_ALL_VALUES", 30 * 299)
+    use_small_blocks(monkeypatch, 24 * 40)
+    monkeypatch.setattr(working_set, "_ALL_VALUES", 24 * 149)
     table = A if name == "SparseKMeans" else HOLES
     X = store(place, table, tmp_path / "data")
     expected = clone(MODELS[name]).fit(numbers_in(place, table))
@@ -85,7 +85,7 @@ def test_few_features_are_loaded_and_checked_like_an_array(place, tmp_path):
     with pytest.raises(ValueError, match="has 70"):
         expected = clone(model).fit(A)
         expected.predict(store(place, A[:, :70], tmp_path / "other"))
-    with pytest.raises(ValueError, match="must have the 300 features of the fit, but has 70"):
+    with pytest.raises(ValueError, match="must have the 150 features of the fit, but has 70"):
         expected.transform(store(place, A[:, :70], tmp_path / "more"))
 
 
@@ -101,16 +101,17 @@ def same_partition(a, b):
 def test_order_unit_sign_and_offset_of_the_data_do_not_matter(name, table):
     rng = np.random.default_rng(3)
     expected = clone(MODELS[name]).fit(table)
-    rows, columns = rng.permutation(30), rng.permutation(300)
+    rows, columns = rng.permutation(24), rng.permutation(150)
     order = {
         "samples": (table[rows], rows, slice(None)),
         "features": (table[:, columns], slice(None), columns),
         "unit": (table * 1e-9, slice(None), slice(None)),
         "large unit": (table * 1e60, slice(None), slice(None)),
-        "sign": (-table, slice(None), slice(None)),
     }
+    if name != "COSA":  # whose quartiles are single values
+        order["sign"] = (-table, slice(None), slice(None))
     if name != "HighVarianceHC":  # correlations change with the offsets of features
-        order["offset"] = (table + 50 * rng.normal(size=300), slice(None), slice(None))
+        order["offset"] = (table + 50 * rng.normal(size=150), slice(None), slice(None))
     for what, (X, samples, features) in order.items():
         if what in ("samples", "features") and name == "SHC":
             continue  # permutations of the distances depend on the order
@@ -122,12 +123,3 @@ def test_order_unit_sign_and_offset_of_the_data_do_not_matter(name, table):
         np.testing.assert_allclose(
             heights, expected.distances_ / expected.distances_[-1], rtol=1e-5
         )
-
-
-def test_duplicated_samples_and_features_are_taken_together():
-    X = np.repeat(A, 2, axis=0)
-    for name in ("MrSHC", "AssociationHC", "HighVarianceHC"):
-        labels = clone(MODELS[name]).fit(X).labels_
-        np.testing.assert_array_equal(labels[::2], labels[1::2])
-    twice = MrSHC(10, rank=1, n_references=2, random_state=0).fit(np.hstack([A, A]))
-    np.testing.assert_array_equal(twice.get_support()[:300], twice.get_support()[300:])

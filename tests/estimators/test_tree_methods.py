@@ -4,11 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.cluster.hierarchy import dendrogram
-from scipy.spatial.distance import cdist
 
-from mrshc.core.data.matrix import ArrayMatrix
-from mrshc.core.markers import contrasts_of_clusters, marker_statistics
-from mrshc.core.trees import Tree, pairwise_distances
+from mrshc.core.trees import pairwise_distances
 from mrshc.datasets import make_simulation_1
 from mrshc.estimators import COSA, SHC, AssociationHC, HighVarianceHC, MrSHC, SparseKMeans
 
@@ -107,15 +104,6 @@ def test_samples_keep_their_clusters_and_new_ones_are_recognised(name):
         model.predict(holes)
 
 
-@pytest.mark.parametrize("name", ["SHC", "SHC, cityblock"])
-def test_distances_have_the_weights_of_the_tree(name):
-    model = MODELS[name].fit(X)
-    metric, average = ("cityblock", np.median) if "city" in name else ("sqeuclidean", np.mean)
-    centres = [average(X[model.labels_ == k], axis=0) for k in range(3)]
-    expected = cdist(NEW, centres, metric, w=model.feature_weights_)
-    np.testing.assert_allclose(model.cluster_distances(NEW), expected)
-
-
 def test_centres_of_another_cut():
     model = HighVarianceHC(40).fit(X)
     centres = model.cluster_centres(X, k=2)
@@ -153,79 +141,7 @@ def test_features_are_matched_by_name(name):
         model.predict(named(NEW).assign(**{selected[0]: [0.0, np.inf, *NEW[2:, 0]]}))
 
 
-def test_correlations_need_three_different_values():
-    model = MODELS["correlation"].fit(X)
-    new = NEW.copy()
-    new[2] = 1.5
-    with pytest.raises(ValueError, match=r"at least three observed values.*but sample 2 does not"):
-        model.predict(new)
-
-
 # Markers ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", TREES)
-def test_markers_are_the_statistics_of_the_contrasts(name):
-    model, frame = MODELS[name].fit(named(X)), named(X)
-    table = model.markers(frame, k=3, alpha=1.0)
-    tree = Tree(model.linkage_matrix_)
-    contrasts = contrasts_of_clusters(tree, model.cut(3))
-    features = model.get_support(indices=True)
-    weights = {"SHC": lambda: model.feature_weights_[features]}.get(name.split(",")[0])
-    if name in ("COSA", "robust"):  # all features count; values are winsorised
-        contrasts = contrasts[:0]
-    statistics = (
-        marker_statistics(
-            ArrayMatrix(X),
-            features,
-            contrasts,
-            linkage=model.linkage,
-            metric=model.metric,
-            weights=weights and weights(),
-        )
-        if contrasts
-        else []
-    )
-    assert len(table) == 5 * 80
-    for i, (contrast, expected) in enumerate(zip(contrasts, statistics, strict=True)):
-        part = table.iloc[80 * i : 80 * i + 80]
-        assert (part["contrast"] == contrast.kind).all()
-        assert (part["node"] == contrast.node).all()
-        assert (part["n_inside"] == contrast.inside.size).all()
-        assert (part["n_outside"] == contrast.outside.size).all()
-        effects = part["effect_size"].abs().to_numpy()
-        assert (np.diff(effects) <= 0).all()
-        by_feature = part.set_index("feature").loc[frame.columns]
-        for column, values in (
-            ("mean_inside", expected.mean_inside),
-            ("mean_outside", expected.mean_outside),
-            ("effect_size", expected.effect_size),
-            ("p_value", expected.p_values),
-            ("q_value", expected.q_values),
-            ("selected", model.get_support()),
-        ):
-            np.testing.assert_array_equal(by_feature[column], values)
-    up = table["mean_inside"] > table["mean_outside"]
-    assert (table["direction"] == np.where(up, "up", "down")).all()
-    if "robust" not in name:
-        some = model.markers(frame, k=3, alpha=0.01)
-        listed = table[table["q_value"] <= 0.01].reset_index(drop=True)
-        pd.testing.assert_frame_equal(some, listed)
-
-
-def test_markers_of_special_features_and_of_one_cluster():
-    data = X.copy()
-    data[:, 3], data[:, 79] = 2.0, np.where(np.arange(45) < 2, 1.0, np.nan)
-    model = HighVarianceHC(40, n_clusters=2).fit(data)
-    table = model.markers(data, alpha=1.0).query("contrast == 'cluster'")
-    last = table.groupby("inside").tail(2)
-    assert sorted(last["feature"]) == [3, 3, 79, 79]
-    assert set(table[table["feature"] == 3]["direction"]) == {"none"}
-    one = model.markers(data, k=1)
-    assert one.empty
-    assert list(one.columns) == list(table.columns)
-    with pytest.raises(ValueError, match=r"alpha must be a number in \[0, 1\], got 2"):
-        model.markers(data, alpha=2)
 
 
 # The data of the fit ------------------------------------------------------------------------
@@ -268,15 +184,6 @@ def test_features_of_markers_have_their_own_names():
     plain = HighVarianceHC(5, n_clusters=2).fit(X)
     assert set(plain.markers(X, alpha=1.0)["feature"]) == set(range(80))
     pd.testing.assert_frame_equal(plain.markers(named(X), alpha=1.0), expected)
-
-
-def test_numbers_may_be_names():
-    numbers = pd.DataFrame(X, columns=np.arange(80) + 1000)
-    model = HighVarianceHC(40, n_clusters=3).fit(numbers)
-    expected = HighVarianceHC(40, n_clusters=3).fit(X).predict(NEW)
-    new = pd.DataFrame(NEW, columns=np.arange(80) + 1000).iloc[:, ::-1]
-    np.testing.assert_array_equal(model.predict(new), expected)
-    np.testing.assert_array_equal(model.predict(new.rename(columns=str)), expected)
 
 
 # Summaries ----------------------------------------------------------------------------------
@@ -329,12 +236,3 @@ def test_rows_of_summaries():
     assert "convergence" not in rows_of(MODELS["SparseKMeans"])
     title = SHC(30, complement_of=np.ones((45, 45)) - np.eye(45)).fit(X).summary().title
     assert title == "SHC(complement_of=<ndarray>, n_features_to_select=30)"
-
-
-@pytest.mark.filterwarnings("ignore::mrshc.estimators.UnsupportedClustersWarning")
-def test_summaries_tell_whether_clusters_are_supported():
-    noise = np.random.default_rng(0).normal(size=(30, 60))
-    rows = rows_of(AssociationHC(), noise)
-    assert rows["held-out features"] == "do not support the clusters"
-    rows = rows_of(AssociationHC(), noise[:6])
-    assert rows["held-out features"].startswith("too few features or samples to decide")

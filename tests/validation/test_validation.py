@@ -7,10 +7,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from mrshc.core.statistics import summarise
-from mrshc.core.data.matrix import ArrayMatrix
-from mrshc.estimators import SHC, AssociationHC, HighVarianceHC, MrSHC, sparse_components
-from mrshc.estimators.base import candidate_counts
+from mrshc.estimators import AssociationHC, HighVarianceHC, MrSHC, sparse_components
 from mrshc.validation import (
     check_integer,
     check_n_jobs,
@@ -114,13 +111,6 @@ def test_invalid_parameters_of_other_estimators_are_refused(model, message):
         model.fit(A)
 
 
-def test_candidates_may_be_given_in_any_sequence():
-    summary = summarise(ArrayMatrix(A))
-    for given in (range(2, 5), np.array([2, 3, 4]), (2, 3, 4)):
-        assert candidate_counts(given, summary, "sqeuclidean") == (2, 3, 4)
-    assert candidate_counts(np.int64(5), summary, "sqeuclidean") == (5,)
-
-
 # Data ---------------------------------------------------------------------------------------
 
 WRONG = {
@@ -164,7 +154,7 @@ SENTENCES = {
         "Every sample needs at least one observed value, but sample 2 of X has none",
     ),
     "infinity": (
-        np.where(A == A[4, 5], -np.inf, A),
+        np.where(A[4, 5] == A, -np.inf, A),
         r"X must be finite, but holds inf \(first at sample 4, feature 5\)",
     ),
     "large values": (A * 1e151, "values below 1e.150 that differ by more than 1e-150, got"),
@@ -175,13 +165,6 @@ SENTENCES = {
         "Feature names must be unique, but 'a' names 3 columns of X",
     ),
 }
-
-
-@pytest.mark.parametrize("case", WRONG)
-@pytest.mark.parametrize("model", [HighVarianceHC(2), SHC(), MrSHC()])
-def test_objects_that_are_not_a_matrix_of_numbers_are_refused(model, case):
-    with pytest.raises((ValueError, TypeError)):
-        model.fit(WRONG[case])
 
 
 @pytest.mark.parametrize("case", SENTENCES)
@@ -195,29 +178,7 @@ def test_refusals_say_what_to_do(case):
             sparse_components(X, l1_bound=1.0)
 
 
-def test_correlations_need_three_features_that_vary():
-    X = np.hstack([A[:, :2], np.ones((6, 3))])
-    with pytest.raises(ValueError, match="at least 3 features that vary for metric='corr.*got 2"):
-        MrSHC(metric="correlation").fit(X)
-
-
-def test_values_at_the_limits_are_taken():
-    X = A / np.abs(A).max()
-    for scaled in (X * 1e150, X * 1e-149):
-        labels = HighVarianceHC(4, n_clusters=2).fit(scaled).labels_
-        np.testing.assert_array_equal(labels, HighVarianceHC(4, n_clusters=2).fit(X).labels_)
-
-
 WHOLE = pd.DataFrame(np.arange(24).reshape(4, 6) ** 2).rename(columns=str)
-
-
-@pytest.mark.parametrize("dtype", ["Int64", "UInt64", "Float64", "float32", object])
-@pytest.mark.parametrize("is_missing", [False, True])
-def test_tables_of_many_types_are_taken(dtype, is_missing):
-    mask = (WHOLE == 9) & is_missing
-    expected = HighVarianceHC(2).fit(WHOLE.astype(float).mask(mask)).linkage_matrix_
-    found = HighVarianceHC(2).fit(WHOLE.astype(dtype).mask(mask)).linkage_matrix_
-    np.testing.assert_allclose(found, expected)
 
 
 @pytest.mark.parametrize("fill", [0.0, np.nan])
@@ -239,7 +200,7 @@ def test_whole_numbers_that_are_rounded_give_a_warning(X):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         HighVarianceHC(2).fit(X * 0.5 if isinstance(X, np.ndarray) else X.astype(float))
-        HighVarianceHC(2).fit(WHOLE * 2**44)
+        HighVarianceHC(2).fit(WHOLE * 2**43)
 
 
 def test_names_of_an_earlier_fit_are_forgotten():

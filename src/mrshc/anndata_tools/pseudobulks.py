@@ -30,7 +30,7 @@ class Pseudobulks:
     names : ndarray of shape (n_groups,)
         Names of the groups.
     group_of_cell : ndarray of shape (n_cells,)
-        NDArray[np.intp] of the group of each cell; -1 for cells that belong to no group.
+        Index of the group of each cell; -1 for cells that belong to no group.
     """
 
     values: NDArray[np.float64]

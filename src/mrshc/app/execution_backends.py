@@ -15,7 +15,6 @@ from mrshc.core.data.files import UnreadableError
 from mrshc.core.data.matrix import BLOCK_CELLS, DataMatrix
 from mrshc.errors import ResourceLostError, UserError
 from mrshc.io.memory import format_size
-from mrshc.io.stored_matrix import StoredMatrix
 from mrshc.shell.data_matrix import as_data_matrix
 
 # Seconds to wait for a scheduler to respond, and for its first worker. Dask's default of 30 seconds
@@ -157,7 +156,7 @@ def _to_workers(X: DataMatrix, client: Any) -> DataMatrix:
 
     X itself is returned if other processes cannot read it.
     """
-    if not isinstance(X, StoredMatrix):
+    if not getattr(X, "is_opened_by_others", False):
         return X
     import dask.array
 

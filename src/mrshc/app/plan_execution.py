@@ -170,7 +170,7 @@ def compare_methods(
         if k is not None:
             limits: Any = {"low": 1, "high": X.shape[0], "advice": "It is where trees are cut."}
             check_integer("n_clusters", k, **limits)
-        given = {name: parameters[name] for name in _COMPARISON_PARAMETERS}
+        given = {name: parameters[name] for name in _COMPARISON_PARAMETERS if name in parameters}
         made = default_methods(X, methods=methods, n_clusters=k, **given)
         # The names of some methods contain commas.
         noun = "method" if len(made) == 1 else "methods"

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from inspect import signature
 from typing import Any
 
+from mrshc.core.linkages import SQUARED_METRICS
 from mrshc.errors import UserError
-from mrshc.methods import METHODS
 
 RECOMMENDED, PAPER = "association", "mrshc"
+# Linkages by default where they are not complete linkage, as in the estimators, whose import takes
+# seconds.
+_DEFAULT_LINKAGES = {"association": "ward", "cosa": "average"}
 
 
 def complete_procedure(
@@ -48,7 +50,9 @@ def complete_procedure(
     method = PAPER if paper else method or RECOMMENDED
     linkage = parameters.get("linkage")
     if linkage is None:
-        linkage = _default_linkage(method, parameters.get("metric"))
+        linkage = _DEFAULT_LINKAGES.get(method, "complete")
+        if linkage == "ward" and parameters.get("metric") not in (None, *SQUARED_METRICS):
+            linkage = "complete"
     name = "Ward's" if linkage == "ward" else linkage
     if paper:
         sentence = f"Procedure of the paper (--paper): method {method}, {name} linkage."
@@ -61,17 +65,3 @@ def complete_procedure(
     else:
         sentence = f"Method: {method}, {name} linkage."
     return method, dict(parameters) | {"linkage": linkage}, sentence
-
-
-def _default_linkage(method: str, metric: str | None) -> Any:
-    """Return the default linkage of a method; complete linkage where Ward's is not defined."""
-    if method not in METHODS:  # an unknown method is refused later, with a list of the methods
-        return "complete"
-    parameter = signature(METHODS[method].load()).parameters.get("linkage")
-    default = "complete" if parameter is None else parameter.default
-    if default != "ward" or metric is None:
-        return default
-    # The import takes half a second, so it is made only if a metric was given.
-    from mrshc.core.trees import SQUARED_METRICS
-
-    return default if metric in SQUARED_METRICS else "complete"

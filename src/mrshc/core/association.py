@@ -566,7 +566,7 @@ def analyse_variance(
 
 def _ranks(block: Any, start: int, ranks: dict[int, Any] | None) -> Any:
     """Return the midranks (n, b) of the samples in each feature, among its observed values."""
-    if isinstance(block, np.ndarray):
+    if namespace(block) is np:
         features = np.ascontiguousarray(block.T, dtype=np.float64)
         return midranks(features, np.argsort(features, axis=1)).T
     # Sorting on a device takes longer than a round of tests, so the ranks are kept.

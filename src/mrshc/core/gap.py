@@ -10,8 +10,8 @@ from scipy.spatial.distance import cdist
 
 from mrshc.core import parallel
 from mrshc.core.kernels import CHAIN_METHODS, split_dispersions
+from mrshc.core.linkages import SQUARED_METRICS
 from mrshc.core.trees import (
-    SQUARED_METRICS,
     Tree,
     correlation_distances,
     cut_tree,

@@ -152,7 +152,7 @@ _SHARE_OF_THRESHOLD = 0.95
 
 
 @compiled
-def alternate(columns, norms, earlier, start, l1_bound, limits):
+def alternate(columns, norms, earlier, start, l1_bound, limits, iterates, thresholds):
     """Compute a sparse component of R, the data minus the earlier components, by alternation.
 
     The component maximises u'Rv subject to |u|_2 <= 1, |v|_2 <= 1 and |v|_1 <= l1_bound. R is
@@ -174,12 +174,14 @@ def alternate(columns, norms, earlier, start, l1_bound, limits):
     limits : tuple
         max_iter; tol, the change of v in L1 norm at which it has converged; noise, the norm of Rv
         that is a rounding error.
+    iterates, thresholds : array (max_iter, n), (max_iter,)
+        Get u and the soft threshold of each iteration, or are empty.
 
     Returns
     -------
-    u, scale, threshold, n_iter, converged
-        Scores, u'Rv, the soft threshold that leads from u to v, the number of iterations, and
-        whether v has converged. All are zero, and converged, if R is zero up to rounding errors.
+    u, scale, n_iter, converged
+        Scores, u'Rv, the number of iterations, and whether v has converged. All are zero, and
+        converged, if R is zero up to rounding errors.
     """
     F = columns[0]
     loadings_of_earlier, orthogonal_to = earlier[1], earlier[3]
@@ -189,7 +191,7 @@ def alternate(columns, norms, earlier, start, l1_bound, limits):
     u, anchor, parts = np.empty(n), np.empty(n), np.empty(loadings_of_earlier.shape[0])
     slopes, weights, depths, at_anchor = np.empty(w), np.empty(w), np.empty(w), np.empty(w)
     candidates, support, n_selected = np.empty(w, np.int64), np.arange(w), w
-    limit, scale, threshold, converged, n_iter = 0.0, 0.0, 0.0, False, 0
+    limit, scale, converged, n_iter = 0.0, 0.0, False, 0
     while n_iter < max_iter and not converged:
         for c in range(orthogonal_to.shape[0]):
             _add_multiple(image, -dot(orthogonal_to[c], image), orthogonal_to[c])
@@ -220,6 +222,10 @@ def alternate(columns, norms, earlier, start, l1_bound, limits):
                 anchor[i] = u[i]
         if threshold < 0.0:
             break
+        if n_iter < thresholds.size:
+            thresholds[n_iter] = threshold
+            for i in range(n):
+                iterates[n_iter, i] = u[i]
         limit = _SHARE_OF_THRESHOLD * threshold
         moved, scale, n_selected = _replace_loadings(
             candidates, n_candidates, weights, slopes, v, support, n_selected
@@ -227,12 +233,12 @@ def alternate(columns, norms, earlier, start, l1_bound, limits):
         converged, n_iter = moved <= tol, n_iter + 1
         _write_image(columns, earlier, support, n_selected, v, image)
     else:
-        return u, scale, threshold, n_iter, converged
+        return u, scale, n_iter, converged
     for j in range(w):
         v[j] = 0.0
     for i in range(n):
         u[i] = 0.0
-    return u, 0.0, 0.0, 0, True
+    return u, 0.0, 0, True
 
 
 @compiled

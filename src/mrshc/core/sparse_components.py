@@ -64,9 +64,10 @@ class Components:
     scores: np.ndarray  # (r, n), the vectors u
     loadings: np.ndarray  # (r, w), the vectors v
     scales: np.ndarray  # (r,), u'Rv
-    thresholds: np.ndarray  # (r,), the soft threshold that leads from u to v
     n_iter: np.ndarray  # (r,)
     converged: np.ndarray  # (r,)
+    iterates: np.ndarray  # (r, max_iter, n), u of each iteration; empty if not kept
+    thresholds: np.ndarray  # (r, max_iter), the soft threshold of each iteration
     n_known: int = 0
     n_checked: int = 0  # how many are known to need no other columns
     lock: Lock = field(default_factory=Lock)
@@ -103,6 +104,7 @@ class ComponentPath:
         is_orthogonal: bool = False,
     ) -> None:
         self.starts, self.is_partial = starts, index.size < starts.vectors.shape[1]
+        self._max_iter = max_iter
         self._limits = (max_iter, float(tol), starts.noise)
         self._is_orthogonal = is_orthogonal
         self.bounds: dict[float, Components] = {}
@@ -122,6 +124,11 @@ class ComponentPath:
         self._columns, self._gap_features = (F, gap_starts, samples), features
         self._norms = np.linalg.norm(F, axis=1)
         self._vectors = self.starts.vectors[:, self.index]
+
+    @property
+    def norm(self) -> float:
+        """Largest norm of a column."""
+        return float(self._norms.max())
 
     def add_features(self, features: np.ndarray, matrix: DataMatrix) -> None:
         """Compute on further features, too; what is known stays valid where it was checked."""
@@ -178,19 +185,15 @@ class ComponentPath:
             norms = norms + np.sqrt(np.bincount(self._gap_features, fills**2, norms.size))
         if m and self._centring.fill is not None:
             image -= self.fill_change(found, m) * self.starts.at_gaps[k]
-        (
-            found.scores[k],
-            found.scales[k],
-            found.thresholds[k],
-            found.n_iter[k],
-            found.converged[k],
-        ) = alternate(
+        found.scores[k], found.scales[k], found.n_iter[k], found.converged[k] = alternate(
             (F, gap_starts, gap_samples, fills),
             norms,
             earlier,
             (v, image),
             l1_bound,
             self._limits,
+            found.iterates[k],
+            found.thresholds[k],
         )
         if v[np.abs(v).argmax()] < 0.0:
             found.loadings[k] *= -1.0
@@ -211,13 +214,15 @@ class ComponentPath:
 
     def _empty(self) -> Components:
         (r, w), n = self._vectors.shape, self._columns[0].shape[1]
+        n_kept = self._max_iter if self.is_partial else 0
         return Components(
             scores=np.zeros((r, n)),
             loadings=np.zeros((r, w)),
             scales=np.zeros(r),
             n_iter=np.zeros(r, dtype=np.int64),
             converged=np.zeros(r, dtype=bool),
-            thresholds=np.zeros(r),
+            iterates=np.zeros((r, n_kept, n)),
+            thresholds=np.full((r, n_kept), -1.0),
         )
 
     def features(self, l1_bound: float, rank: int, stop_at: float = np.inf) -> np.ndarray | None:

@@ -15,13 +15,7 @@ from scipy.cluster import hierarchy
 from scipy.spatial.distance import pdist, squareform
 
 from mrshc.core.kernels import CHAIN_METHODS, chain_merges, cut_labels, number_nodes
-
-METRICS = ("sqeuclidean", "cityblock", "correlation")
-LINKAGES = ("single", "complete", "average", "weighted", "ward", "centroid", "median")
-# These linkages are defined by distances between centres in Euclidean space. The other metrics
-# that are squared Euclidean distances serve, too.
-EUCLIDEAN_LINKAGES = ("ward", "centroid", "median")
-SQUARED_METRICS = ("sqeuclidean", "correlation")
+from mrshc.core.linkages import EUCLIDEAN_LINKAGES
 
 # A sample is constant if no value differs from its mean by more than this share of its largest
 # absolute value: a few units in the last place, such as the difference of 0.1 + 0.2 and 0.3.

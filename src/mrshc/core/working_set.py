@@ -2,9 +2,9 @@
 
 The features that components select are among those of large variance or of large inner product with
 the leading singular vectors. All components are computed on such a working set in memory. One pass
-over the data then shows whether another feature exceeds the threshold of a component; if one does,
-it is added, and what it touches is computed again. In the end, every component is stationary for
-all features.
+over the data then shows whether another feature would have exceeded the threshold of an iteration;
+if one does, it is added, and what it touches is computed again. The result is the same as with all
+features.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ _ALL_VALUES = 1 << 20
 _PER_FEATURE, _ADDITIONAL = 2, 500
 # Eigenvectors of a larger matrix are computed by Lanczos iterations (11 to .5 s for 5,000 samples).
 _MANY_SAMPLES = 2_000
-# Number of components whose products with a block are computed at once, which limits the memory.
+# Iterates are checked by the product of a near one if the bound for the difference, which is the
+# distance times the norm of a column, is at most this share of their threshold.
+_SHARE = 0.2
+# Number of products with a block that are computed at once, which limits the memory.
 _PRODUCTS = 256
 
 
@@ -162,46 +165,103 @@ def search_grid(
 def _add_violators(path: ComponentPath, matrix: DataMatrix, centring: Centring) -> bool:
     """Check all components that are not checked yet; return whether features had to be added.
 
-    A component is stationary for all features if no slope outside the working set exceeds the
-    threshold that leads from its u to its v. Earlier components have no loadings there, so a slope
-    is the inner product with u, apart from the filling of missing values.
+    Outside the working set, the earlier components have no loadings, so the slope of a feature is
+    its inner product with u, apart from the filling of missing values. It must not exceed the
+    threshold of the iteration.
     """
-    places = [
-        (found, k)
-        for found in path.bounds.values()
-        for k in range(found.n_checked, found.n_known)
-        if found.thresholds[k] > 0.0
-    ]
-    for found in path.bounds.values():
-        found.n_checked = found.n_known
+    places, iterates, limits, changes = [], [], [], []
+    for bound, found in path.bounds.items():
+        for k in range(found.n_checked, found.n_known):
+            used = found.thresholds[k] >= 0.0
+            iterates.append(found.iterates[k][used])
+            limits.append(found.thresholds[k][used])
+            places += [(bound, k)] * int(used.sum())
+            changes += [path.fill_change(found, k)] * int(used.sum())
     if not places:
         return False
-    scores = np.array([found.scores[k] for found, k in places])
-    thresholds = np.array([found.thresholds[k] for found, k in places])
-    changes = np.array([path.fill_change(found, k) for found, k in places])
+    check = _Check(
+        np.concatenate(iterates), np.concatenate(limits), np.array(changes), centring, path.norm
+    )
     outside = np.ones(matrix.shape[1], dtype=bool)
     outside[path.index] = False
-
-    def check(block: Any, start: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the violating features of a block, and a mask of the components they violate."""
-        xp, centred = namespace(block), centring(block, start)
-        is_outside = to_device(outside[start : start + block.shape[1]], block)
-        violating, violated = np.zeros(block.shape[1], dtype=bool), []
-        for part in range(0, len(scores), _PRODUCTS):
-            rows = slice(part, part + _PRODUCTS)
-            slopes = to_device(scores[rows], block) @ centred
-            if centring.fill is not None:
-                gaps = xp.astype(xp.isnan(block), xp.float64)
-                slopes = slopes - to_device(scores[rows] * changes[rows, None], block) @ gaps
-            exceeds = (xp.abs(slopes) > to_device(thresholds[rows, None], block)) & is_outside
-            violating |= to_host(xp.any(exceeds, axis=0))
-            violated.append(to_host(xp.any(exceeds, axis=1)))
-        return np.flatnonzero(violating) + start, np.concatenate(violated)
-
-    added, violated = zip(*matrix.map(check), strict=True)
-    failed = np.any(violated, axis=0)
-    for found, k in [place for place, is_failed in zip(places, failed, strict=True) if is_failed]:
+    added, failed = [], np.zeros(len(places), dtype=bool)
+    for violators, violated in matrix.map(lambda block, start: check(block, start, outside)):
+        added.append(violators)
+        failed |= violated
+    for found in path.bounds.values():
+        found.n_checked = found.n_known
+    for position in np.flatnonzero(failed)[::-1]:
+        bound, k = places[position]
+        found = path.bounds[bound]
         found.n_known = found.n_checked = min(k, found.n_known)
-        found.loadings[found.n_known :] = 0.0
+        found.thresholds[k:] = -1.0
+        found.loadings[k:] = 0.0
     path.add_features(np.concatenate(added), matrix)
     return bool(failed.any())
+
+
+class _Check:
+    """Function that finds the columns of a block that exceed the threshold of an iterate.
+
+    Neighbouring iterates share one product: a slope differs by at most the norm of the column times
+    the distance from the centre of the group. Only columns that may exceed a threshold by this
+    bound are multiplied with every iterate of the group.
+    """
+
+    def __init__(
+        self,
+        iterates: np.ndarray,
+        thresholds: np.ndarray,
+        changes: np.ndarray,
+        centring: Centring,
+        norm: float,
+    ) -> None:
+        self._iterates, self._thresholds, self._changes = iterates, thresholds, changes
+        self._centring = centring
+        self._groups = []
+        # The last iterates are where a component has converged, so they come first.
+        left, reach = np.arange(len(iterates))[::-1], _SHARE * thresholds / norm
+        while left.size:
+            centre = iterates[left[0]]
+            distances = np.linalg.norm(iterates[left] - centre, axis=1)
+            is_near = distances <= reach[left]
+            is_near[0] = True
+            members = left[is_near]
+            self._groups.append((members, distances[is_near].max(), thresholds[members].min()))
+            left = left[~is_near]
+
+    def __call__(
+        self, block: Any, start: int, outside: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the violating features, and a mask of the iterates that they violate."""
+        xp, centred = namespace(block), self._centring(block, start)
+        norms = xp.sqrt(xp.sum(centred * centred, axis=0))
+        margins = 0.0
+        if self._centring.fill is not None:
+            n_missing = xp.sum(xp.astype(xp.isnan(block), xp.float64), axis=0)
+            margins = float(np.abs(self._changes).max()) * xp.sqrt(n_missing)
+        is_outside = to_device(outside[start : start + block.shape[1]], block)
+        failed = np.zeros(len(self._iterates), dtype=bool)
+        violating = np.zeros(block.shape[1], dtype=bool)
+        for first in range(0, len(self._groups), _PRODUCTS):
+            groups = self._groups[first : first + _PRODUCTS]
+            centres = self._iterates[[members[0] for members, _, _ in groups]]
+            radii, limits = (np.array([group[i] for group in groups])[:, None] for i in (1, 2))
+            slopes = xp.abs(to_device(centres, block) @ centred) + margins
+            slopes = slopes + to_device(radii, block) * norms
+            may_exceed = to_host((slopes > to_device(limits, block)) & is_outside)
+            columns = np.flatnonzero(may_exceed.any(axis=0))
+            if not columns.size:
+                continue
+            index = to_device(columns, block)
+            part = to_host(centred[:, index]).T
+            gaps = to_host(xp.isnan(block[:, index])).T.astype(np.float64)
+            for (members, _, _), flags in zip(groups, may_exceed[:, columns], strict=True):
+                tested = np.flatnonzero(flags)
+                slopes = part[tested] @ self._iterates[members].T
+                if self._centring.fill is not None:
+                    slopes -= gaps[tested] @ self._iterates[members].T * self._changes[members]
+                exceeds = np.abs(slopes) > self._thresholds[members]
+                failed[members] |= exceeds.any(axis=0)
+                violating[columns[tested[exceeds.any(axis=1)]]] = True
+        return np.flatnonzero(violating) + start, failed

@@ -15,19 +15,14 @@ from mrshc.core import parallel
 from mrshc.core.centres import ClusterCentres, cluster_centres
 from mrshc.core.data.matrix import ArrayMatrix, DataMatrix, as_matrix
 from mrshc.core.gap import PrunedTree
+from mrshc.core.linkages import EUCLIDEAN_LINKAGES, LINKAGES, METRICS, SQUARED_METRICS
 from mrshc.core.markers import contrasts_of_clusters, marker_statistics
 from mrshc.core.missing_values import complete
 from mrshc.core.outliers import attach_outliers, detect_outliers, winsorisation_limits
 from mrshc.core.statistics import Summary, summarise
-from mrshc.core.trees import (
-    EUCLIDEAN_LINKAGES,
-    LINKAGES,
-    METRICS,
-    SQUARED_METRICS,
-    Tree,
-    min_features,
-)
+from mrshc.core.trees import Tree, min_features
 from mrshc.estimators.summary import ModelSummary, summarise_model
+from mrshc.optional_packages import require_packages
 from mrshc.validation import (
     as_table,
     check_data_of_fit,
@@ -242,6 +237,7 @@ class HierarchicalClusterer(ClusterMixin, FeatureSelector):
         The p-value is 1 if there is none with a Jaccard index of at least one half. The q-values
         rank features and are no evidence for the clusters; :func:`mrshc.branch_significance` is.
         """
+        require_packages(["pandas"], purpose="markers", extra="tables")
         check_is_fitted(self)
         names = column_names(X) or getattr(self, "_feature_names", None)
         X = in_order_of_fit(self, X)

@@ -127,6 +127,10 @@ def branch_significance(
     BranchSignificance
         One entry for each tested node, and `labels`.
 
+    See Also
+    --------
+    stability : How often clusters, branches and features recur in subsamples.
+
     Notes
     -----
     A small p-value means that the samples are not a sample of one Gaussian distribution; a uniform
@@ -399,6 +403,10 @@ def stability(
     -------
     StabilityResult
         `cluster_jaccard`, `feature_frequency`, `branch_support` and `consensus`.
+
+    See Also
+    --------
+    branch_significance : Test the splits of the tree.
 
     Notes
     -----

@@ -12,7 +12,8 @@ from mrshc.core import parallel
 from mrshc.core.centres import cluster_centres
 from mrshc.core.cosa import cosa, feature_scales
 from mrshc.core.data.matrix import ArrayMatrix
-from mrshc.core.trees import EUCLIDEAN_LINKAGES, LINKAGES, Tree, linkage_matrix
+from mrshc.core.linkages import EUCLIDEAN_LINKAGES, LINKAGES
+from mrshc.core.trees import Tree, linkage_matrix
 from mrshc.estimators.base import HierarchicalClusterer, check_cut, count_varying
 from mrshc.estimators.shc import no_common_feature
 from mrshc.validation import (

@@ -35,7 +35,6 @@ from mrshc.validation import (
     draw_seed,
 )
 
-PENALTIES = ("l1", "ssl")
 _METRICS = ("sqeuclidean", "cityblock")  # sums over features
 # Candidates for l1_bound="auto", as in R's sparcl: ten from 1.1 to .7 sqrt(p).
 _SMALLEST_BOUND, _LARGEST_SHARE, _N_BOUNDS = 1.1, 0.7, 10
@@ -229,7 +228,7 @@ class SHC(HierarchicalClusterer):
         }
         low, high = _PENALTY_RANGE
         slab = check_number("slab_penalty", self.slab_penalty, low=low, high=high)
-        if check_option("penalty", self.penalty, PENALTIES) == "ssl":
+        if check_option("penalty", self.penalty, ("l1", "ssl")) == "ssl":
             self._refuse(("n_features_to_select", "l1_bound"), "penalty is not 'ssl'")
             settings = spike_and_slab(data, slab_penalty=slab, **stopping)
             candidates = settings.path

@@ -78,6 +78,10 @@ def sparse_components(
     SparseComponents
         The components, each with a positive largest loading.
 
+    See Also
+    --------
+    MrSHC : Clusters samples by the features that the components select.
+
     References
     ----------
     .. [1] Witten, D. M., Tibshirani, R. and Hastie, T. (2009). A penalized matrix decomposition,

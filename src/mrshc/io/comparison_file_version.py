@@ -4,4 +4,4 @@ COMPARISON_FILE = "comparison.json"
 COMPARISON_FORMAT = "mrshc comparison"
 # This number must be increased when the meaning of an entry changes, since files with another
 # version number are not read.
-COMPARISON_VERSION = 3
+COMPARISON_VERSION = 4

@@ -41,7 +41,7 @@ from mrshc.shell.wording import Sentence, Setting, format_count
 FORMAT = "mrshc result"
 # This number must be increased when the meaning of a file changes. Results in other versions of the
 # format cannot be loaded.
-FORMAT_VERSION = 6
+FORMAT_VERSION = 7
 
 RESULT_FILE = "result.json"
 SCHEMA = Path(__file__).with_name("result.schema.json")

@@ -56,6 +56,7 @@ class StoredMatrix(DataMatrix):
     """
 
     ndim = 2
+    is_opened_by_others = True  # other processes can read the file
 
     def __init__(
         self, path: str, open_matrix: OpenMatrix, *, inside: str = "", transposed: bool = False

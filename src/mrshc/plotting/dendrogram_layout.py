@@ -15,7 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.cluster import hierarchy
 from scipy.spatial.distance import squareform
 
-from mrshc.core.trees import EUCLIDEAN_LINKAGES, Tree, check_linkage
+from mrshc.core.linkages import EUCLIDEAN_LINKAGES
+from mrshc.core.trees import Tree, check_linkage
 from mrshc.plotting.arguments import check_numbers, refusal
 from mrshc.shell.text_cleaning import clean_text
 from mrshc.validation import check_integer

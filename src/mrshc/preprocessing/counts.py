@@ -59,7 +59,7 @@ class LowCountFilter(_CountStep, SelectorMixin, BaseEstimator):
     Attributes
     ----------
     support_ : ndarray of shape (n_features_in_,)
-        NDArray[np.bool_] of the selected features.
+        Mask of the selected features.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)

@@ -212,7 +212,7 @@ class RangeFilter(Step, SelectorMixin, BaseEstimator):
     Attributes
     ----------
     support_ : ndarray of shape (n_features_in_,)
-        NDArray[np.bool_] of the selected features.
+        Mask of the selected features.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -634,7 +634,7 @@ class VarianceFilter(Step, SelectorMixin, BaseEstimator):
         Variance of each feature. The divisor is the number of observed values minus one. The
         variance of a feature with fewer than two observed values is set to 0.
     support_ : ndarray of shape (n_features_in_,)
-        NDArray[np.bool_] of the selected features.
+        Mask of the selected features.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)

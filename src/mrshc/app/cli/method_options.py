@@ -46,7 +46,7 @@ MethodsOption = Annotated[
 LinkageOption = Annotated[
     str,
     _method_option("--linkage", help="Distance between clusters, by which they are merged."),
-    ChoiceFrom("mrshc.core.trees", "LINKAGES"),
+    ChoiceFrom("mrshc.core.linkages", "LINKAGES"),
 ]
 OptionalLinkageOption = Annotated[
     str | None,
@@ -55,7 +55,7 @@ OptionalLinkageOption = Annotated[
         help="Distance between clusters, by which they are merged (default ward for "
         "association; complete for other methods and with --metric cityblock; average for cosa).",
     ),
-    ChoiceFrom("mrshc.core.trees", "LINKAGES"),
+    ChoiceFrom("mrshc.core.linkages", "LINKAGES"),
 ]
 MetricOption = Annotated[
     str,
@@ -64,7 +64,7 @@ MetricOption = Annotated[
         help="Distance between samples. correlation is 1 minus the correlation of two samples "
         "over the selected features, at least 3; it is not available for shc.",
     ),
-    ChoiceFrom("mrshc.core.trees", "METRICS"),
+    ChoiceFrom("mrshc.core.linkages", "METRICS"),
 ]
 OptionalMetricOption = Annotated[
     str | None,
@@ -74,7 +74,7 @@ OptionalMetricOption = Annotated[
         "correlation of two samples over the selected features, at least 3; it is not available "
         "for shc. cosa has a distance of its own.",
     ),
-    ChoiceFrom("mrshc.core.trees", "METRICS"),
+    ChoiceFrom("mrshc.core.linkages", "METRICS"),
 ]
 RobustOption = Annotated[
     bool,
@@ -192,7 +192,6 @@ class MethodOptions:
             help="shc: l1 (the default) bounds the sum of the weights; ssl is the penalty of the "
             "spike-and-slab lasso.",
         ),
-        ChoiceFrom("mrshc.estimators.shc", "PENALTIES"),
     ] = None
     spike_penalty: Annotated[
         str | None,

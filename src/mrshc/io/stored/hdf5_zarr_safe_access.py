@@ -9,8 +9,6 @@ pickled objects in Zarr arrays, because unpickling can run arbitrary code.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 # Largest number of nested soft links that are followed. HDF5 uses the same limit, and treats a
@@ -30,18 +28,6 @@ class UnsafeContentError(ValueError):
 def is_zarr(node: Any) -> bool:
     """Return whether an array or a group is a Zarr object rather than an HDF5 object."""
     return hasattr(node, "store_path")
-
-
-@contextmanager
-def refuse_unsafe_content(name: str) -> Iterator[None]:
-    """Within this context, raise a plain ValueError in place of an UnsafeContentError.
-
-    `name` is the name of the file or array in the message.
-    """
-    try:
-        yield
-    except UnsafeContentError as error:
-        raise ValueError(f"X must be in one file, but {name} {error}.") from error
 
 
 def encoding_type(node: Any) -> str:
