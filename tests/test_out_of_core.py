@@ -22,18 +22,18 @@ import pytest
 import torch
 import zarr
 from distributed.comm import CommClosedError
-from mrshc.core.data.array_file import FileMatrix
 from scipy import sparse
 
 from command_line import files_limited_to, full_disk_after, run_on_terminal, without_pictures
 from mrshc import MrSHC
 from mrshc.app import cli, execution_backends, open_backend, output_folder
-from mrshc.core.data import block_reading
+from mrshc.core.data import matrix as data_matrix
+from mrshc.core.data.files import FileMatrix
 from mrshc.datasets import make_simulation_1
 from mrshc.errors import UserError
 from mrshc.io import TableError, load_result, memory, read_table
 from mrshc.io.stored_matrix import StoredMatrix
-from mrshc.shell import progress
+from mrshc import progress
 
 pytestmark = pytest.mark.slow
 
@@ -53,8 +53,7 @@ X = numbers()
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(block_reading, "_BLOCK_CELLS", 25 * N)
-    monkeypatch.setattr(block_reading, "_LARGEST_BLOCK", 100 * N)
+    monkeypatch.setattr(data_matrix, "BLOCK_CELLS", 25 * N)
 
 
 @pytest.fixture

@@ -9,14 +9,12 @@ from mrshc.core.association import (
     Refinement,
     analyse_variance,
     associated_features,
-    association_search,
     cauchy_combination,
     drop_ratios,
     f_tail,
     split_into_folds,
 )
 from mrshc.core.data.matrix import ArrayMatrix
-from mrshc.core.statistics import centring, summarise
 from mrshc.core.trees import Tree, linkage_matrix, pairwise_distances
 from storage_backends import in_array_api, in_torch
 
@@ -260,29 +258,3 @@ def test_drops_of_identical_samples_are_negligible_and_ratios_finite():
     w3 = 2 * ((X[:8] - X[:8].mean(axis=0)) ** 2).sum()
     assert ratios[1] == pytest.approx(w3 / (distances.sum() * 2**-52), rel=1e-6)
     assert drop_ratios(np.zeros((4, 4)), cuts_of(X[:4], ks=(1, 2, 3)))[0] == 1.0
-
-
-def searched(X, *, n_clusters=None, metric="sqeuclidean", linkage="ward", progress=None, **options):
-    matrix = ArrayMatrix(X)
-    summary = summarise(matrix)
-    return association_search(
-        matrix,
-        centring(summary, True),
-        n_varying=int((~summary.constant).sum()),
-        n_clusters=n_clusters,
-        linkage=linkage,
-        metric=metric,
-        **{"alpha": 0.05, "max_features": 500} | options,
-        progress=progress or (lambda *_: None),
-    )
-
-
-@pytest.mark.parametrize(
-    ("p", "targets"),
-    [(8, [8]), (40, [20, 40]), (100, [20, 60]), (900, [20, 60, 90]), (6000, [20, 60, 500])],
-)
-def test_start_sets_have_20_60_and_a_tenth_of_the_varying_features(p, targets):
-    result = searched(np.random.default_rng(0).normal(size=(8, p)))
-    assert sorted(set(result.table["n_features_target"].tolist())) == targets
-    ranks = [1, 3, 5]
-    assert result.table["rank"].tolist() == ranks * len(targets)

@@ -47,19 +47,6 @@ def test_missing_values_are_left_out_and_distances_scaled_up(metric):
     np.testing.assert_allclose(found.distances(holes), expected)
 
 
-def test_new_values_are_winsorised_at_the_limits():
-    limits = np.array([np.full(8, -1.0), np.full(8, 1.0)])
-    limits[:, 0] = -np.inf, np.inf
-    clipped = np.column_stack([NEW[:, 0], NEW[:, 1:].clip(-1, 1)])
-    for metric in ("sqeuclidean", "correlation"):
-        found = centres(metric, limits=limits)
-        np.testing.assert_allclose(found.distances(NEW), centres(metric).distances(clipped))
-    far = np.tile([9.0, 5, 7, 6, 5, 8, 7, 6], (1, 1))
-    limits[:, 0] = -1, 1
-    assert centres("correlation").comparable(far)
-    assert not centres("correlation", limits=limits).comparable(far)
-
-
 def test_samples_without_a_distance_are_marked():
     rows = np.vstack([NEW, np.full(8, 0.1)])
     rows[1] = np.nan

@@ -132,29 +132,6 @@ def test_of_nodes_with_equal_height_the_last_merge_is_split_first():
         np.testing.assert_array_equal(result.labels(k), result.tree.cut(k))
 
 
-def test_the_test_of_a_node_is_that_of_its_samples_with_a_stream_of_its_own():
-    X = clusters([[0, 0], [0, 5], [9, 0]], 4)
-    result = prune_samples(X, entropy=7, n_references=20)
-    tree = result.tree
-    assert len(result.tests) >= 3
-    assert set(result.splits) <= set(result.tests)
-    for node, found in result.tests.items():
-        members = tree.members(node)
-        rng = np.random.default_rng(np.random.SeedSequence(7, spawn_key=(2, node)))
-        expected = gap_test(
-            X[members],
-            pairwise_distances(X[members], "sqeuclidean"),
-            np.isin(members, tree.members(tree.children(node)[0])),
-            rng,
-            linkage="complete",
-            metric="sqeuclidean",
-            n_references=20,
-        )
-        np.testing.assert_allclose(found.observed, expected.observed, rtol=1e-9)
-        np.testing.assert_allclose(found.reference, expected.reference, rtol=1e-9)
-        assert found.is_split == (node in result.splits)
-
-
 def test_nodes_of_three_samples_are_tested_and_nodes_of_two_are_not():
     X = clusters([[0, 0], [50, 0]], 3)
     result = prune_samples(np.vstack([X, [[0.0, 90.0], [0.1, 90.0]]]))

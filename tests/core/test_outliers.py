@@ -5,15 +5,9 @@ import pytest
 from scipy.cluster.hierarchy import is_monotonic, is_valid_linkage
 
 from mrshc.core.gap import GapTest, PrunedTree, cut
+from mrshc.core.linkages import EUCLIDEAN_LINKAGES, LINKAGES, METRICS
 from mrshc.core.outliers import attach_outliers, detect_outliers, winsorise
-from mrshc.core.trees import (
-    EUCLIDEAN_LINKAGES,
-    LINKAGES,
-    METRICS,
-    Tree,
-    linkage_matrix,
-    pairwise_distances,
-)
+from mrshc.core.trees import Tree, linkage_matrix, pairwise_distances
 
 NONE = np.empty(0, np.intp)
 

@@ -142,17 +142,17 @@ def test_stored_sets_of_higher_rank_need_an_inexact_threshold():
             continue
         assert (found.features.size, found.l1_bound) == (rank, 1.0)
 
-        def select(bound, stop_at, rank=rank):
+        def select(bound, rank=rank):
             bound = max(bound, 1 + 1e-12)  # R never looks at the end itself
             v = reference.components_as_in_r(centred, bound, starts[:rank], max_iter=20)[2]
             return np.flatnonzero(v.any(axis=0))
 
         low, high, sizes = 1.0, np.sqrt(15), []
         while high - low > 3e-12 and (not sizes or sizes[-1].size != 4):
-            sizes.append(select((low + high) / 2, np.inf))
+            sizes.append(select((low + high) / 2))
             is_larger = sizes[-1].size > 4
             low, high = (low, (low + high) / 2) if is_larger else ((low + high) / 2, high)
-        closest = min([select(1.0, np.inf), *sizes], key=lambda s: (abs(s.size - 4), s.size))
+        closest = min([select(1.0), *sizes], key=lambda s: (abs(s.size - 4), s.size))
         np.testing.assert_array_equal(closest, features)
 
 
@@ -282,6 +282,8 @@ def test_bisection_is_that_of_a_plain_search(seed):
         limits = []
         bound, found = bisect_l1_bound(size_function(steps, sizes, limits), q, largest=9.0)
         everything = size_function(steps, sizes)
-        expected, expected_limits = plain_bisection(lambda b: everything(b, np.inf).size, q, 9.0)
+        expected, expected_limits = plain_bisection(
+            lambda b, all_of=everything: all_of(b, np.inf).size, q, 9.0
+        )
         assert (bound, found.size) == expected
         assert limits == expected_limits

@@ -124,7 +124,7 @@ def test_closed_files_and_other_groups_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"X\.h5/other is a group of other objects\. Pass one"):
         as_matrix(group)
     X.file.close()
-    with pytest.raises(ValueError, match="its HDF5 file is closed. Keep it open"):
+    with pytest.raises(ValueError, match=r"its HDF5 file is closed\. Keep it open"):
         as_matrix(X)
 
 
@@ -153,7 +153,7 @@ def test_errors_of_chunks_name_the_columns_and_errors_of_functions_stay_as_they_
     with pytest.raises(UnreadableError, match=expected):
         list(as_matrix(X).map(lambda block, _: block.sum()))
 
-    def refuse(block, start):
+    def refuse(*_):
         raise ValueError("not so")
 
     with pytest.raises(ValueError, match=r"^not so$"):

@@ -7,10 +7,8 @@ from scipy.spatial.distance import cdist, squareform
 
 import reference
 from mrshc.core.kernels import CHAIN_METHODS, split_dispersions
+from mrshc.core.linkages import EUCLIDEAN_LINKAGES, LINKAGES, METRICS
 from mrshc.core.trees import (
-    EUCLIDEAN_LINKAGES,
-    LINKAGES,
-    METRICS,
     Tree,
     average_silhouettes,
     check_linkage,
@@ -50,17 +48,6 @@ def test_distances_are_those_of_scipy(metric, n, q):
     np.testing.assert_allclose(found, cdist(X, X, metric), atol=1e-14)
     np.testing.assert_array_equal(found, found.T)
     np.testing.assert_array_equal(np.diag(found), 0.0)
-
-
-def test_a_constant_sample_is_at_distance_one_from_all_others():
-    X = samples(6, 1001, 6)  # the mean of many 0.1 is not exactly 0.1
-    X[1], X[4] = 0.1, -7.0
-    found = correlation_distances(X)
-    for i in (1, 4):
-        np.testing.assert_array_equal(found[i], np.arange(6) != i)
-        np.testing.assert_array_equal(found[:, i], np.arange(6) != i)
-    usual = np.ix_([0, 2, 3, 5], [0, 2, 3, 5])
-    np.testing.assert_allclose(found[usual], 1 - np.corrcoef(X[[0, 2, 3, 5]]), atol=1e-13)
 
 
 def test_a_sample_is_constant_up_to_four_units_in_the_last_place():

@@ -55,13 +55,6 @@ def test_noise_is_one_cluster_unless_a_number_is_given():
     assert len(np.unique(model.labels_)) == model.n_clusters_ == 4
 
 
-def test_the_number_of_features_of_the_tree_is_limited():
-    model = AssociationHC(max_features=20).fit(EASY.X)
-    assert model.n_features_selected_ == 20
-    assert model.associated_features_.size > 40
-    assert np.isin(model.get_support(indices=True), np.flatnonzero(EASY.support)).all()
-
-
 def test_a_feature_with_a_single_value_causes_no_warning():
     X = EASY.X.copy()
     X[1:, 499] = np.nan

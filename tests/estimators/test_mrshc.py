@@ -7,7 +7,8 @@ import pytest
 from scipy.cluster.hierarchy import linkage as scipy_linkage
 from scipy.spatial.distance import pdist
 
-from mrshc.core.trees import LINKAGES, average_silhouettes, pairwise_distances
+from mrshc.core.linkages import LINKAGES
+from mrshc.core.trees import average_silhouettes, pairwise_distances
 from mrshc.datasets import make_section2_example, make_simulation_1, make_simulation_2
 from mrshc.estimators import HighVarianceHC, MrSHC, UnsupportedClustersWarning, sparse_components
 from mrshc.metrics import classification_error_rate, feature_recall

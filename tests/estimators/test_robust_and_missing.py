@@ -5,8 +5,8 @@ import pytest
 from scipy.cluster.hierarchy import is_monotonic, is_valid_linkage
 from scipy.sparse import csr_array
 
+from mrshc.core.linkages import EUCLIDEAN_LINKAGES, LINKAGES
 from mrshc.core.outliers import winsorisation_limits, winsorise
-from mrshc.core.trees import EUCLIDEAN_LINKAGES, LINKAGES
 from mrshc.datasets import make_simulation_1
 from mrshc.estimators import AssociationHC, MrSHC
 from mrshc.metrics import classification_error_rate

@@ -1,7 +1,6 @@
 """The estimators behave as scikit-learn, joblib and pickle expect."""
 
 import pickle
-import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import joblib
@@ -23,7 +22,6 @@ from mrshc.estimators import (
     HighVarianceHC,
     MrSHC,
     SparseKMeans,
-    UnsupportedClustersWarning,
 )
 
 # Much of what is fitted here has no clusters, or only five reference samples to see them by.
@@ -154,18 +152,3 @@ def test_the_kind_of_the_array_does_not_matter(model, convert):
     # The order of the values in memory changes the rounding of sums.
     assert_same(clone(model).fit(convert(X)), clone(model).fit(X), rtol=1e-9)
     np.testing.assert_array_equal(X, before)
-
-
-@pytest.mark.parametrize("package", ["mrshc", "sklearn", "joblib", "sklearnex"])
-def test_warnings_refer_to_the_line_outside_of_the_packages(package):
-    noise = np.random.default_rng(1).random((12, 4))
-    names = {"__name__": f"{package}.module", "noise": noise, "MrSHC": MrSHC}
-    source = "def fit():\n    MrSHC(4, random_state=0).fit(noise)"
-    exec(compile(source, f"{package}.py", "exec"), names)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        names["fit"]()
-    (warning,) = [w for w in caught if w.category is UnsupportedClustersWarning]
-    assert warning.filename == ("sklearnex.py" if package == "sklearnex" else __file__)
-    copy = pickle.loads(pickle.dumps(warning.message))
-    assert (str(copy), copy.finding) == (str(warning.message), warning.message.finding)

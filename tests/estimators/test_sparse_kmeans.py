@@ -1,9 +1,7 @@
 """Sparse K-means: attributes, candidates, prediction and parameters."""
 
 import numpy as np
-import pandas as pd
 import pytest
-from scipy import sparse
 
 from mrshc.datasets import make_simulation_1
 from mrshc.estimators import SparseKMeans
@@ -29,23 +27,6 @@ def test_fitted_attributes_agree_with_each_other():
     assert model.criterion_ == pytest.approx(between @ weights)
     assert model.converged_
     assert list(model.search_results_) == ["l1_bound", "n_features", "criterion", "chosen"]
-
-
-def test_new_samples_are_assigned_to_the_nearest_weighted_centre():
-    model = quick(l1_bound=2.0).fit(SMALL)
-    np.testing.assert_array_equal(model.predict(SMALL), model.labels_)
-    new = np.random.default_rng(3).normal(size=(40, 30))
-    distances = np.square(new[:, None] - model.cluster_centers_) @ model.feature_weights_
-    np.testing.assert_array_equal(model.predict(new), distances.argmin(axis=1))
-    new[:, ~model.get_support()] += 1e6  # features without weight do not matter
-    np.testing.assert_array_equal(model.predict(new), distances.argmin(axis=1))
-    table = pd.DataFrame(SMALL).rename(columns="g{}".format)
-    model.fit(table)
-    names = model.get_feature_names_out()
-    np.testing.assert_array_equal(model.predict(table[names[::-1]]), model.labels_)
-    for X in (SMALL[:, :20], sparse.csr_array(SMALL[:, :20])):
-        with pytest.raises(ValueError, match="30 features"):
-            quick(l1_bound=2.0).fit(SMALL).predict(X)
 
 
 @pytest.mark.parametrize(

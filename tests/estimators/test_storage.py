@@ -82,8 +82,8 @@ def test_few_features_are_loaded_and_checked_like_an_array(place, tmp_path):
         bad[:, 3] = value
         with pytest.raises(ValueError, match=message):
             clone(model).fit(store(place, bad, tmp_path / str(value)))
+    expected = clone(model).fit(A)
     with pytest.raises(ValueError, match="has 70"):
-        expected = clone(model).fit(A)
         expected.predict(store(place, A[:, :70], tmp_path / "other"))
     with pytest.raises(ValueError, match="must have the 150 features of the fit, but has 70"):
         expected.transform(store(place, A[:, :70], tmp_path / "more"))

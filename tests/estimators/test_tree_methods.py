@@ -137,7 +137,7 @@ def test_features_are_matched_by_name(name):
         model.predict(twice)
     with pytest.raises(ValueError, match=f"sample 0, feature '{selected[0]}' holds the text"):
         model.predict(named(NEW).assign(**{selected[0]: "high"}))
-    with pytest.raises(ValueError, match="values below 1e.150, but sample 1 holds inf"):
+    with pytest.raises(ValueError, match=r"values below 1e.150, but sample 1 holds inf"):
         model.predict(named(NEW).assign(**{selected[0]: [0.0, np.inf, *NEW[2:, 0]]}))
 
 

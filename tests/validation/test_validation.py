@@ -113,20 +113,6 @@ def test_invalid_parameters_of_other_estimators_are_refused(model, message):
 
 # Data ---------------------------------------------------------------------------------------
 
-WRONG = {
-    "None": None,
-    "a number": 5,
-    "a text": "table.csv",
-    "a dict": {"a": [1.0]},
-    "a vector": A[0],
-    "a cube": A[None],
-    "an empty list": [],
-    "a list of numbers": [1, 2, 3],
-    "a table without columns": pd.DataFrame(),
-    "complex numbers": A + 1j,
-    "text": A.astype(str),
-    "rows of other length": [*ROWS, ROWS[0][:3]],
-}
 SENTENCES = {
     "a lazy frame": (pl.DataFrame(A).lazy(), r"got a LazyFrame\. Call X\.collect\(\) first"),
     "a series": (pd.Series(A[0]), "got a Series, which has one dimension. Pass a DataFrame"),
@@ -179,16 +165,6 @@ def test_refusals_say_what_to_do(case):
 
 
 WHOLE = pd.DataFrame(np.arange(24).reshape(4, 6) ** 2).rename(columns=str)
-
-
-@pytest.mark.parametrize("fill", [0.0, np.nan])
-def test_frames_of_sparse_columns_and_masked_arrays_are_taken(fill):
-    dense = pd.DataFrame(np.where(A > 1, np.nan, A.clip(0))).rename(columns=str)
-    expected = HighVarianceHC(2).fit(dense).linkage_matrix_
-    sparse = dense.astype(pd.SparseDtype(float, fill))
-    np.testing.assert_array_equal(HighVarianceHC(2).fit(sparse).linkage_matrix_, expected)
-    masked = np.ma.masked_array(A.clip(0), mask=A > 1)
-    np.testing.assert_array_equal(HighVarianceHC(2).fit(masked).linkage_matrix_, expected)
 
 
 @pytest.mark.parametrize(
