@@ -94,8 +94,7 @@ def unwrapped(text):
 @pytest.mark.usefixtures("toy_method")
 def test_a_registered_method_is_compared(X):
     comparison = compare(X, truth=np.arange(20) < 10, random_state=0)
-    built_in = ["HMV 500, Ward", "MrSHC", "MrSHC, evidence", "SHC", "HC", "HC-HMV"]
-    names = ["MrSHC, association", *built_in, "Toy"]
+    names = ["AssociationHC", "HMV 500, Ward", "MrSHC", "SHC", "HC", "HC-HMV", "Toy"]
     assert list(comparison.scores.index) == names
     assert comparison.scores.loc["Toy", "n_features"] == 2
 
@@ -131,7 +130,7 @@ def test_a_method_without_a_tree_has_scores_but_no_tree_in_a_comparison(main, ta
     about = json.loads((tmp_path / "out" / "comparison.json").read_text())
     assert "k-means" not in about["methods"]
     page = write_report(tmp_path / "out").read_text(encoding="utf-8")
-    assert "Comparison of 8 methods" in page
+    assert "Comparison of 7 methods" in page
     assert "Methods without a tree are scored by their own clusters" in page
     assert "Tree of 20 samples by k-means" not in page
     assert "Tree of 20 samples by MrSHC" in page

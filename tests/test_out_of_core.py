@@ -25,7 +25,7 @@ from distributed.comm import CommClosedError
 from scipy import sparse
 
 from command_line import files_limited_to, full_disk_after, run_on_terminal, without_pictures
-from mrshc import MrSHC
+from mrshc import MrSHC, progress
 from mrshc.app import cli, execution_backends, open_backend, output_folder
 from mrshc.core.data import matrix as data_matrix
 from mrshc.core.data.files import FileMatrix
@@ -33,7 +33,6 @@ from mrshc.datasets import make_simulation_1
 from mrshc.errors import UserError
 from mrshc.io import TableError, load_result, memory, read_table
 from mrshc.io.stored_matrix import StoredMatrix
-from mrshc import progress
 
 pytestmark = pytest.mark.slow
 
