@@ -11,7 +11,6 @@ import numpy as np
 
 from mrshc.optional_packages import require_packages
 from mrshc.shell.wording import Parameter, ParameterError
-from mrshc.validation import check_integer
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -234,6 +233,9 @@ def sets_in_universe(
     The parameters are those of `gene_set_enrichment`, except that `universe` contains genes. Raise
     ParameterError if no gene of the sets is in the universe, or if no set has an allowed size.
     """
+    # Imported here, since scikit-learn is slow to import and this module is needed before the fit.
+    from mrshc.validation import check_integer
+
     advice = "The defaults are 10 and 500."
     min_size = check_integer("min_size", min_size, low=1, high=None, advice=advice)
     max_size = check_integer("max_size", max_size, low=min_size, high=None, advice=advice)

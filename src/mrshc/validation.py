@@ -114,6 +114,7 @@ def check_samples(
     estimator: Any, X: Any, *, reset: bool = True, min_samples: int = 3
 ) -> tuple[DataMatrix, Summary]:
     """Return the data of a fit and their statistics; raise ValueError if they are invalid."""
+    _refuse_lazy_frame(X)
     _refuse_repeated_names(X)
     matrix = as_matrix(X)
     if matrix is not None and matrix.shape[1] > matrix.shape[0] >= min_samples:
@@ -156,12 +157,15 @@ def as_table(X: Any, values: Any = None) -> Any:
     return pd.DataFrame(values, index=X.obs_names, columns=X.var_names, copy=False)
 
 
+def _refuse_lazy_frame(X: Any) -> None:
+    if hasattr(X, "collect_schema") and hasattr(X, "collect"):
+        raise ValueError("X must be a matrix of numbers, got a LazyFrame. Call X.collect() first.")
+
+
 def check_table(X: Any) -> Any:
     """Return a table, an array or a list that holds real numbers; raise ValueError if not."""
     if isinstance(X, np.ma.MaskedArray):  # numpy.asarray would ignore the mask
         return np.ma.filled(X.astype(np.float64), np.nan)
-    if hasattr(X, "collect_schema") and hasattr(X, "collect"):
-        raise ValueError("X must be a matrix of numbers, got a LazyFrame. Call X.collect() first.")
     if hasattr(X, "iloc") and hasattr(X, "name"):
         raise ValueError(
             "X must be a matrix of numbers with samples in rows, got a Series, which has one "
@@ -217,7 +221,7 @@ def _check_cells(values: np.ndarray, column: Any) -> None:
         if isinstance(value, str | bytes):
             raise ValueError(  # noqa: TRY004 - the values are wrong, not their container
                 f"X must hold real numbers, but sample {i}, feature {column!r} holds the text "
-                f"{value!r}. Drop or encode it; missing values are NaN."
+                f"{str(value)!r}. Drop or encode it; missing values are NaN."
             )
 
 
@@ -314,15 +318,15 @@ def in_order_of_fit(estimator: Any, X: Any, wanted: np.ndarray | None = None) ->
 
     `wanted` are the features that are needed; None means all.
     """
+    _refuse_lazy_frame(X)
     known, given = getattr(estimator, "_feature_names", None), column_names(X)
     if known is None or given is None:
-        if given is None and hasattr(X, "columns") and not callable(X.columns):
-            numbers = list(X.columns)
-            if known is None and numbers != list(range(len(numbers))):
-                raise ValueError(
-                    "X must have the features of the fit in the same order, but its columns are "
-                    "numbered in another order. Sort them, or fit with column names."
-                )
+        numbers = [str(j) for j in range(len(given or ()))]
+        if given is not None and sorted(given) == sorted(numbers):
+            raise ValueError(
+                "X must have the features of the fit in the same order, but its columns are "
+                "numbered in another order. Sort them, or fit with column names."
+            )
         return X
     needed = known if wanted is None else [known[j] for j in wanted]
     if wanted is None and given == known:
@@ -395,7 +399,7 @@ def check_new_samples(estimator: Any, X: Any, features: np.ndarray) -> np.ndarra
     known, given = getattr(estimator, "_feature_names", None), column_names(X)
     X = in_order_of_fit(estimator, X, features)
     if known is not None and given is not None:
-        columns = check_table(X)
+        columns = X.values if isinstance(X, DataMatrix) else check_table(X)
         columns = np.asarray(columns, dtype=np.float64)
     elif (matrix := as_matrix(X)) is not None:
         if matrix.shape[1] != estimator.n_features_in_:

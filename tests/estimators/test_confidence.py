@@ -103,7 +103,7 @@ def test_other_data_and_models_are_refused(function):
         function(fitted, CLEAR[::-1])
     with pytest.raises(ValueError, match="with 36 samples, got 30"):
         function(fitted, CLEAR[:30])
-    with pytest.raises(ValueError, match=r"needs a fitted estimator with a tree.*got KMeans"):
+    with pytest.raises(TypeError, match=r"needs a fitted estimator with a tree.*got KMeans"):
         function(KMeans(3).fit(CLEAR), CLEAR)
     sparse = csc_array(np.where(CLEAR > 1, CLEAR, 0.0))
     with pytest.raises(ValueError, match=f"{function.__name__} needs X in memory"):

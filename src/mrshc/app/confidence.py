@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrshc.shell.wording import ParameterError
-from mrshc.validation import check_integer, check_n_jobs, check_number
 
-# The settings are made before the table is read. The estimators, which are slow to import, are
-# imported only for the analyses.
+# The settings are made before the table is read. The estimators and their checks, which are slow to
+# import, are imported only for the analyses.
 if TYPE_CHECKING:
     from mrshc.core.stability import StabilityResult
     from mrshc.estimators.confidence import BranchSignificance
@@ -67,6 +66,7 @@ class ConfidenceSettings:
         if not self.is_given:
             return
         from mrshc.estimators.base import HierarchicalClusterer
+        from mrshc.validation import check_integer, check_n_jobs, check_number
 
         if not isinstance(estimator, HierarchicalClusterer):
             raise ParameterError(

@@ -169,7 +169,7 @@ def _to_workers(X: DataMatrix, client: Any) -> DataMatrix:
     array = dask.array.from_array(X, chunks=chunks, name=False, asarray=False, meta=empty)
     # Keep X in the memory of the workers if X takes less than half of that memory. The other half
     # is left for computations.
-    if 2 * X.nbytes < sum(client.run(_worker_memory_limit).values()):
+    if 2 * n * p * X.dtype.itemsize < sum(client.run(_worker_memory_limit).values()):
         array = client.persist(array, retries=_N_RETRIES)
     return as_data_matrix(array)
 

@@ -538,12 +538,14 @@ def analyse_variance(
     missing = xp.isnan(values)
     if not xp.any(missing):
         observed, n_used = None, float(n)
+        total = n * (n * n - 1.0) / 12.0
         counts = xp.sum(groups, axis=1)[:, None]
         values = values - xp.mean(values, axis=0)
         rank = rank - (n + 1) / 2
     else:
         observed = xp.astype(~missing, xp.float64)
         n_used, counts = xp.sum(observed, axis=0), groups @ observed
+        total = xp.where(n_used > 1.0, n_used * (n_used * n_used - 1.0) / 12.0, 1.0)
         values = xp.where(missing, 0.0, values)
         values = (values - xp.sum(values, axis=0) / n_used) * observed
         rank = (rank - (n_used + 1) / 2) * observed
@@ -551,7 +553,7 @@ def analyse_variance(
     counts = xp.where(counts > 0, counts, 1.0)
     # Sums of squares as if nothing were missing, so that features are comparable.
     squares = sums @ ((groups @ values) ** 2 / counts) * (n / n_used)
-    shares = sums @ ((groups @ rank) ** 2 / counts) / (n_used * (n_used * n_used - 1.0) / 12.0)
+    shares = sums @ ((groups @ rank) ** 2 / counts) / total
     between, within = n_clusters - 1, n_used - n_clusters
     results = (to_host(result) for result in (shares, between, within, squares))
     shares, between, within, squares = results

@@ -62,9 +62,7 @@ def complete(X: np.ndarray, excluded: np.ndarray | None = None) -> CompleteSampl
     Josse and Husson (2012). Missing values of `excluded` samples are the means of the others and
     have their variances, and these samples do not influence the estimates of the others.
     """
-    if not np.isnan(X).any():
-        return CompleteSamples(X)
-    if excluded is None or not excluded.size:
+    if excluded is None or not excluded.size or not np.isnan(X).any():
         return _complete(X)
     usual = np.setdiff1d(np.arange(len(X)), excluded)
     rest = _complete(X[usual])
@@ -80,6 +78,8 @@ def complete(X: np.ndarray, excluded: np.ndarray | None = None) -> CompleteSampl
 
 def _complete(X: np.ndarray) -> CompleteSamples:
     missing = np.isnan(X)
+    if not missing.any():
+        return CompleteSamples(X)
     n, q = X.shape
     rank = min(_N_COMPONENTS, n - 2, q - 1)  # more would leave no degree of freedom for the noise
     counts = np.maximum((~missing).sum(axis=0), 1)

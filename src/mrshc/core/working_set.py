@@ -254,8 +254,8 @@ class _Check:
             if not columns.size:
                 continue
             index = to_device(columns, block)
-            part = to_host(centred[:, index]).T
-            gaps = to_host(xp.isnan(block[:, index])).T.astype(np.float64)
+            part = to_host(xp.take(centred, index, axis=1)).T
+            gaps = to_host(xp.isnan(xp.take(block, index, axis=1))).T.astype(np.float64)
             for (members, _, _), flags in zip(groups, may_exceed[:, columns], strict=True):
                 tested = np.flatnonzero(flags)
                 slopes = part[tested] @ self._iterates[members].T

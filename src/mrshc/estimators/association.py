@@ -93,7 +93,7 @@ class AssociationHC(HierarchicalClusterer):
     >>> from mrshc.datasets import make_simulation_1
     >>> model = AssociationHC().fit(make_simulation_1(0).X)
     >>> model.n_clusters_, model.supported_
-    (4, True)
+    (3, True)
     """
 
     def __init__(

@@ -239,8 +239,7 @@ class HierarchicalClusterer(ClusterMixin, FeatureSelector):
         """
         require_packages(["pandas"], purpose="markers", extra="tables")
         check_is_fitted(self)
-        names = column_names(X) or getattr(self, "_feature_names", None)
-        X = in_order_of_fit(self, X)
+        names = self._feature_names or column_names(X)
         matrix = self.data_of_fit(X)
         alpha = check_number("alpha", alpha, low=0.0, high=1.0)
         if k is None and not hasattr(self, "labels_"):

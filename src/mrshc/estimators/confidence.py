@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.cluster.hierarchy import cophenet
 from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 
@@ -541,8 +542,8 @@ def _check_data(model: Any, X: Any, function: str) -> np.ndarray:
     # to a tree that was built without them, and some models store their dissimilarities.
     if not len(model._outliers) and not isinstance(model, COSA):
         Z = linkage_matrix(model.sample_distances(X), model.linkage)
-        known = model.linkage_matrix_
-        if not np.allclose(Z[:, 2], known[:, 2], rtol=1e-6, atol=1e-9 * known[-1, 2]):
+        found, known = cophenet(Z), cophenet(model.linkage_matrix_)
+        if not np.allclose(found, known, rtol=1e-6, atol=1e-9 * known.max()):
             raise ValueError(
                 "X must be the data of the fit, but its samples have other distances. Pass the "
                 "data that were passed to fit, with samples and features in the same order."

@@ -115,7 +115,7 @@ class MrSHC(HierarchicalClusterer):
     >>> from mrshc import MrSHC
     >>> from mrshc.datasets import make_simulation_1
     >>> data = make_simulation_1(0)
-    >>> model = MrSHC(n_features_to_select=50, n_clusters=4, random_state=0).fit(data.X)
+    >>> model = MrSHC(n_features_to_select=50, n_clusters=3, random_state=0).fit(data.X)
     >>> model.n_features_selected_
     50
     """

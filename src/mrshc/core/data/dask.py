@@ -25,9 +25,9 @@ class DaskMatrix(DataMatrix):
                 "X must have chunks of known sizes, but they are unknown. Call "
                 "X.compute_chunk_sizes() first."
             )
+        self.dtype = float_dtype(array.dtype, array.shape, _NAME)
         n, p = array.shape
         self.shape = int(n), int(p)
-        self.dtype = float_dtype(array.dtype, array.shape, _NAME)
         if len(array.chunks[0]) > 1:
             array = array.map_blocks(_as_dense, self.dtype, dtype=self.dtype, meta=np.empty((0, 0)))
             array = array.rechunk({0: -1, 1: "auto"})
