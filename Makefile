@@ -23,7 +23,7 @@ test all-tests quick lowest anndata docs: export OPENBLAS_NUM_THREADS := 1
 # Versions of numba overwrite each other's compiled code, so this environment has its own.
 lowest: export NUMBA_CACHE_DIR := $(CURDIR)/.venv-lowest/compiled
 
-.PHONY: demo test all-tests quick anndata lowest mutation documentation docs lint compile-search compile-others browser study bench tutorial dist plotly clean
+.PHONY: demo test all-tests quick anndata lowest mutation documentation docs lint compile browser study bench tutorial dist plotly clean
 .DELETE_ON_ERROR:
 
 demo: $(DEMO)
@@ -46,9 +46,9 @@ bench: $(INSTALLED)
 tutorial: $(INSTALLED)
 	$(BIN)/python examples/tutorial.py $(DATA)
 
-# The loops are compiled while the source is linted.
+# The loops are compiled while the source is linted: four processes would compile each of them.
 test: $(INSTALLED)
-	$(MAKE) --jobs=2 --output-sync=target lint compile-search compile-others browser
+	$(MAKE) --jobs=2 --output-sync=target lint compile browser
 	$(MAKE) --jobs=2 all-tests anndata
 
 all-tests: $(INSTALLED)
@@ -87,10 +87,8 @@ lowest:
 	  -W default::DeprecationWarning -W default::PendingDeprecationWarning \
 	  -W 'default:The codec `vlen-utf8`:UserWarning'
 
-# Small faults in core/, and whether the tests of the same folder notice them. Takes long.
+# Small faults in core/, and whether the tests notice them: mutation/run.py says more. Takes hours.
 mutation: $(INSTALLED)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
-	  --editable '.[mutation]'
 	$(BIN)/python mutation/run.py
 
 # Compares the pages with the committed results, with the registries, and with what the commands of the
@@ -126,9 +124,8 @@ lint: $(INSTALLED)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# The second part also uses functions that the first part compiles at its beginning.
-compile-search compile-others: $(INSTALLED)
-	$(BIN)/python tests/compile_kernels.py $(patsubst compile-%,%,$@)
+compile: $(INSTALLED)
+	$(BIN)/python tests/compile_kernels.py
 
 # Builds the files of a release, checks them, and runs the wheel in new environments.
 dist:

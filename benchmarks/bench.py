@@ -28,9 +28,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from mrshc.plotting import PALETTE, write_picture
+from mrshc.shell.atomic_files import write_text
 from mrshc.study.config import code_version
 from mrshc.study.tables import markdown_table
-from mrshc.utils.atomic_files import write_text
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "studies")]
@@ -38,7 +38,6 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "studies")]
 from growth import (  # noqa: E402 - scripts, not part of the package
     GROWTH,
     PAPER,
-    RECOMMENDED,
     TERMS,
     fit_model,
     growth_exponent,
@@ -79,7 +78,7 @@ PEER_PACKAGES = {
 SHC_SIZES = [(60, 500), (320, 2000), (1000, 20_000)]
 # Methods of the page "Which method?", as estimators with parameters, and sizes of the data.
 TIMED_METHODS = {
-    "MrSHC, association, Ward": ("MrSHC", RECOMMENDED),
+    "AssociationHC": ("AssociationHC", {}),
     "HMV 500, Ward": ("HighVarianceHC", {"n_features_to_select": 500, "linkage": "ward"}),
     "MrSHC": ("MrSHC", {}),
     "SHC": ("SHC", {}),
@@ -169,11 +168,6 @@ def measure_end_to_end():
     return rows
 
 
-def measure_profile():
-    """Return the seconds of the parts of a fit, for each simulation."""
-    return {design: run_case("profile", design=design) for design in ("I", "II")}
-
-
 def measure_growth():
     """Return seconds and memory of fits of growing size."""
     curves, measured = {name: [] for name in GROWTH}, {}
@@ -182,7 +176,7 @@ def measure_growth():
             shape, given = growth.fit_at(size)
             # A median, since the number of bounds that a search solves depends on the draw.
             draws = 3 if shape["n"] * shape["p"] <= growth.three_draws else 1
-            case = shape | {"given": given, "draws": draws}
+            case = shape | {"estimator": growth.estimator, "given": given, "draws": draws}
             # The curves of a procedure meet in one size.
             if repr(case) not in measured:
                 measured[repr(case)] = run_case("fit_of_size", **case)
@@ -195,10 +189,10 @@ def measure_large():
     # Many features with every choice left to the method, and many samples.
     return {
         "n = 100, p = 20,000, everything unknown": run_case(
-            "fit_of_size", n=100, p=20_000, given={}, n_jobs=2
+            "fit_of_size", n=100, p=20_000, estimator="MrSHC", given={}, n_jobs=2
         ),
         "n = 4,000, p = 2,000, q and K known": run_case(
-            "fit_of_size", n=4000, p=2000, given=PAPER, n_jobs=2
+            "fit_of_size", n=4000, p=2000, estimator="MrSHC", given=PAPER, n_jobs=2
         ),
     }
 
@@ -321,7 +315,7 @@ def measure_out_of_core():
     return {
         "growth": [size | run_case("out_of_core", **size, storage="map") for size in sizes],
         "recommended": sizes[-1]
-        | run_case("out_of_core", **sizes[-1], storage="map", recommended=True),
+        | run_case("out_of_core", **sizes[-1], storage="map", estimator="AssociationHC"),
         "memory": compared | run_case("out_of_core", **compared, storage="memory"),
         "cluster": compared | run_case("out_of_core", **compared, storage="cluster"),
     }
@@ -335,54 +329,6 @@ def read_gpu():
 def read_many_samples():
     """Return the committed measurements with many samples, which many_samples.py makes by hand."""
     return json.loads(MANY_SAMPLES.read_text(encoding="utf-8"))
-
-
-def fit_cost_model():
-    """Return seconds of one core for a unit of each part of the work, to predict other sizes."""
-    measured = read_gpu()["cpu-search"]
-    n, cells, parts = measured["n"], measured["n"] * measured["p"], measured["parts"]
-    # Three passes are for statistics, inner products and starts; the others certify components.
-    n_certifying = measured["passes"] - 3
-    # Seconds were measured on two cores, hence the factor 2. The keys are those of results.json, in
-    # which certification is called "proofs".
-    return {
-        "statistics": 2 * (parts["statistics"] + parts["starts"]) / cells,
-        "inner products": 2 * parts["inner products"] / (n * cells),
-        "proofs": 2 * parts["proofs"] / (n_certifying * cells),
-        "components": 2 * (parts["components and proofs"] - parts["proofs"]) / n,
-        "trees": 2 * parts["trees and gap tests"] / n**2,
-        "passes": measured["passes"],
-        "map": json.loads(RESULTS.read_text(encoding="utf-8"))["far"]["figures"]["growth"],
-    }
-
-
-def predict_seconds(unit, n, p, *, cores, machines=1, bandwidth=None):
-    """Return the seconds of each part of a search by the cost model.
-
-    Parameters
-    ----------
-    unit : dict
-        Result of `fit_cost_model`.
-    n, p : int
-        Numbers of samples and features.
-    cores, machines : int
-        Cores of each computer, and number of computers. Components are computed only where the
-        search was started.
-    bandwidth : float or None
-        Bytes per second at which a computer reads; None if the data are in memory.
-    """
-    cells, all_cores = n * p, cores * machines
-    summary = (unit["statistics"] + unit["inner products"] * n) * cells / all_cores
-    n_certifying = unit["passes"] - 3
-    # Four bytes for each value: data of this size are stored in single precision.
-    reading = unit["passes"] * 4 * cells / (bandwidth * machines) if bandwidth else 0.0
-    return {
-        "reading": reading,
-        "statistics, inner products": summary,
-        "certification": unit["proofs"] * n_certifying * cells / all_cores,
-        "components": unit["components"] * n / cores,
-        "trees and gap tests": unit["trees"] * n**2 / all_cores,
-    }
 
 
 def show_end_to_end(rows):
@@ -450,16 +396,6 @@ def show_fit_in_r(fit):
     ]
 
 
-def show_profile(shares):
-    """Return a table of the shares of time that parts of a fit take."""
-    parts = list(next(iter(shares.values())))
-    rows = []
-    for design, seconds in shares.items():
-        total = sum(seconds.values())
-        rows.append([f"Simulation {design}", *(f"{seconds[p] / total:.0%}" for p in parts)])
-    return markdown_table(["share of the time", *parts], rows)
-
-
 def show_growth(curves):
     """Return tables of growth rates and of the cost model, and write the picture of the curves."""
     draw_growth(curves)
@@ -468,7 +404,7 @@ def show_growth(curves):
     rows = []
     for name, curve in curves.items():
         growth = GROWTH[name]
-        model = next(m for m in models.values() if m.terms.given is growth.given)
+        model = next(m for m in models.values() if m.terms.estimator == growth.estimator)
         predicted = [
             {"size": r["size"], "seconds": model.predict_seconds(size_of(name, r["size"]))}
             for r in curve
@@ -517,7 +453,7 @@ def draw_growth(curves):
     for axis, color, drawn in zip(axes, PALETTE, panels.values(), strict=False):
         for growth, curve in drawn:
             sizes, seconds = ([row[key] for row in curve] for key in ("size", "seconds"))
-            style = PAPER_STYLE if growth.given is PAPER else RECOMMENDED_STYLE
+            style = PAPER_STYLE if growth.estimator == "MrSHC" else RECOMMENDED_STYLE
             axis.loglog(sizes, seconds, style, color=color, markersize=4)
         axis.set_title(drawn[0][0].label, fontsize=10)
         axis.grid(visible=True, which="major", color="#dddddd", linewidth=0.6)
@@ -739,9 +675,9 @@ def show_many_samples(figures):
 
 
 def show_gpu(figures):
-    """Return tables of times on the device and on two cores."""
+    """Return a table of times on the device and on two cores."""
     cells = []
-    methods = {"search": "MrSHC", "recommended": "MrSHC, recommended", "shc": "SHC, one bound"}
+    methods = {"search": "MrSHC", "recommended": "AssociationHC", "shc": "SHC, one bound"}
     for name, method in methods.items():
         ours, peer = figures[name], figures[f"cpu-{name}"]
         same = "the same" if ours["answer"] == peer["answer"] else "ANOTHER"
@@ -756,46 +692,7 @@ def show_gpu(figures):
             ]
         )
     headings = ["", figures["search"]["made_with"]["device"], "2 cores", "ratio", "answer"]
-    table = markdown_table([*headings, "memory of the device"], cells)
-    rows = []
-    for name, hardware in (("search", "device"), ("cpu-search", "2 cores")):
-        parts = figures[name]["parts"]
-        components = parts["components and proofs"] - parts["proofs"]
-        seconds = {
-            "statistics, inner products, starts": sum(
-                parts[p] for p in ("statistics", "inner products", "starts")
-            ),
-            "certification": parts["proofs"],
-            # On a device, threads certify at the same time: their times may exceed the total.
-            "components": max(components, 0.0),
-            "trees and gap tests": parts["trees and gap tests"],
-        }
-        rows.append([hardware, *(f"{s:.1f} s" for s in seconds.values())])
-    return f"{table}\n\n{markdown_table(['MrSHC', *seconds], rows)}"
-
-
-def show_model(unit):
-    """Return tables of predictions: where measurements exist, and for large data."""
-    cells = []
-    for row in unit["map"]:
-        seconds = predict_seconds(unit | {"passes": row["passes"]}, row["n"], row["p"], cores=2)
-        cells.append(
-            [
-                f"n = {row['n']}, p = {row['p']:,}, 2 cores",
-                f"{sum(seconds.values()):.0f} s",
-                f"{row['seconds']:.0f} s",
-            ]
-        )
-    check = markdown_table(["checked", "model", "measured"], cells)
-    rows = []
-    # 400 GB in single precision, on computers with 16 cores that read 1 GB a second each.
-    for machines in (10, 100):
-        seconds = predict_seconds(
-            unit, 10_000, 10_000_000, cores=16, machines=machines, bandwidth=1_000_000_000
-        )
-        shown = [f"{s / 60:.1f} min" for s in (*seconds.values(), sum(seconds.values()))]
-        rows.append([f"{machines} machines", *shown])
-    return f"{check}\n\n{markdown_table(['n = 10,000, p = 10,000,000', *seconds, 'all'], rows)}"
+    return markdown_table([*headings, "memory of the device"], cells)
 
 
 class Part(NamedTuple):
@@ -805,11 +702,9 @@ class Part(NamedTuple):
     show: Callable[[Any], str]
 
 
-# By the names in results.json and in the marks of the pages. The cost model comes last, since it is
-# fitted to other parts.
+# By the names in results.json and in the marks of the pages.
 PARTS = {
     "end_to_end": Part(measure_end_to_end, show_end_to_end),
-    "profile": Part(measure_profile, show_profile),
     "growth": Part(measure_growth, show_growth),
     "large": Part(measure_large, show_large),
     "shc": Part(measure_shc, show_shc),
@@ -825,7 +720,6 @@ PARTS = {
     "far": Part(measure_out_of_core, show_out_of_core),
     "many_samples": Part(read_many_samples, show_many_samples),
     "gpu": Part(read_gpu, show_gpu),
-    "model": Part(fit_cost_model, show_model),
 }
 
 
@@ -834,8 +728,9 @@ def render(results):
     # Each table is on one of the pages; a page without its marks is left unchanged.
     for path in (PAGE, LARGE_DATA, WHICH_METHOD):
         page = path.read_text(encoding="utf-8")
-        for name, part in results.items():
-            page = replace_section(page, name, PARTS[name].show(part["figures"]))
+        for name, part in PARTS.items():
+            if name in results:
+                page = replace_section(page, name, part.show(results[name]["figures"]))
         write_text(path, page)
 
 

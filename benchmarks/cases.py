@@ -10,8 +10,6 @@ import tempfile
 import threading
 import time
 import warnings
-from contextlib import ExitStack
-from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -24,8 +22,18 @@ from sklearn.impute import KNNImputer
 from sklearn.metrics import rand_score
 
 import mrshc
-from mrshc import COSA, SHC, HighVarianceHC, MrSHC, SparseKMeans, UnsupportedClustersWarning
-from mrshc.core.parallel import MANY_SAMPLES
+from mrshc import (
+    COSA,
+    SHC,
+    AssociationHC,
+    HighVarianceHC,
+    MrSHC,
+    SparseKMeans,
+    UnsupportedClustersWarning,
+)
+from mrshc.core import gap, search, working_set
+from mrshc.core.data.matrix import as_matrix
+from mrshc.core.kernels import soft_threshold
 from mrshc.datasets import (
     make_noise,
     make_simulation_1,
@@ -40,8 +48,6 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 # The paper's simulations, its known number of features, and its candidates where it is unknown.
 DESIGNS = {"I": make_simulation_1, "II": make_simulation_2}
 KNOWN, UNKNOWN = 50, (10, 20, 40, 60, 80, 100, 120, 140, 160, 180, 200)
-# The recommended settings of MrSHC.
-RECOMMENDED = {"selection": "association", "linkage": "ward"}
 # Seed of the first draw, as in the studies of tables 1 to 3.
 FIRST_SEED = 5001
 
@@ -73,10 +79,15 @@ def make_wide_data(n, p, seed=0):
 def warm_up():
     """Compile all functions, or load them from the cache, so that no measurement includes it."""
     X = make_wide_data(20, 60)
-    # Functions are compiled for each order of the array in memory.
-    for data in (X, np.asfortranarray(X)):
-        MrSHC(5, random_state=0).fit(data)
-    SHC(5).fit(X)
+    for model in (MrSHC(5), AssociationHC(), SHC(5)):
+        model.fit(X)
+
+
+def make_model(estimator, given, n_jobs=None):
+    """Return an estimator with given parameters, and a random state if it has one."""
+    model = getattr(mrshc, estimator)(**given)
+    others = {"n_jobs": n_jobs, "random_state": 0}
+    return model.set_params(**{k: v for k, v in others.items() if k in model.get_params()})
 
 
 def end_to_end(design, known, n_jobs, draws):
@@ -123,60 +134,14 @@ def classical(design, draws):
     )
 
 
-def profile(design):
-    """Return the seconds that a fit with unknown q spends in each part, on one core."""
-    from mrshc.core.robust import missing_values
-    from mrshc.core.selection import candidates
-    from mrshc.core.sparse_pca import solvers
-    from mrshc.core.trees import pruning
-
-    parts = {
-        "components": [(solvers, "next_components")],
-        "gap tests": [(pruning, "gap_curve")],
-        "distances and trees": [
-            (missing_values, "pairwise_distances"),
-            (candidates, "agglomerate"),
-        ],
-        "silhouettes": [(candidates, "average_silhouette")],
-    }
-    warm_up()
-    seconds = dict.fromkeys(parts, 0.0)
-
-    def time_calls(part, function):
-        """Return a function that adds its seconds to those of a part."""
-
-        def run(*args, **kwargs):
-            started = time.perf_counter()
-            try:
-                return function(*args, **kwargs)
-            finally:
-                seconds[part] += time.perf_counter() - started
-
-        return run
-
-    X = DESIGNS[design](FIRST_SEED).X
-    with ExitStack() as replaced:
-        for part, functions in parts.items():
-            for module, name in functions:
-                timed = time_calls(part, getattr(module, name))
-                replaced.enter_context(mock.patch.object(module, name, timed))
-        total = seconds_of(lambda: MrSHC(UNKNOWN, random_state=0).fit(X))
-    return seconds | {"rest": total - sum(seconds.values())}
-
-
-def fit_of_size(n, p, given, n_jobs=1, draws=1):
-    """Return the median seconds of fits of MrSHC with the given parameters, and their memory.
+def fit_of_size(n, p, estimator, given, n_jobs=1, draws=1):
+    """Return the median seconds of fits of an estimator with given parameters, and their memory.
 
     Memory is the peak of the process in the first fit, and that fit's memory as a multiple of the
     size of X.
     """
     warm_up()
-    model = MrSHC(**given, random_state=0, n_jobs=n_jobs)
-    # Compiles functions that only these parameters need, or so many samples or features (working
-    # sets are used from 200,000 features on). The most features selected are 800.
-    clone(model).fit(make_wide_data(30, p if p >= 200_000 else 1000))
-    if n >= MANY_SAMPLES:
-        clone(model).fit(make_wide_data(MANY_SAMPLES, 100))
+    model = make_model(estimator, given, n_jobs)
     seconds, memory = [], {}
     for seed in range(draws):
         X = make_wide_data(n, p, seed)
@@ -204,16 +169,16 @@ def shc(n, p, explicit):
 
 def _shc_on_explicit_pairs(X, l1_bound=5.7):
     """Run the alternation of SHC as the paper states it, with the matrix D of pairs in memory."""
-    from mrshc.core.kernels.sparse_direction import sparse_direction
-
     i, j = np.triu_indices(len(X), 1)
     D = np.square(X[i] - X[j])
     u = D.sum(axis=1)
     u /= np.linalg.norm(u)
+    weights, depths = np.empty((2, X.shape[1]))
     # Iterations and tolerance are the defaults of SHC.
     for _ in range(15):
-        indices, weights = sparse_direction(D.T @ u, l1_bound)
-        old, u = u, D[:, indices] @ weights
+        soft_threshold(D.T @ u, weights.size, l1_bound, weights, depths)
+        indices = np.flatnonzero(weights)
+        old, u = u, D[:, indices] @ weights[indices]
         u /= np.linalg.norm(u)
         if np.abs(u - old).sum() <= 1e-4 * np.abs(old).sum():
             break
@@ -222,9 +187,7 @@ def _shc_on_explicit_pairs(X, l1_bound=5.7):
 def one_fit(estimator, given, n, p):
     """Return seconds and peak memory of one fit of an estimator with the given parameters."""
     X = make_wide_data(n, p)
-    model = getattr(mrshc, estimator)(**given)
-    if "random_state" in model.get_params():
-        model.set_params(random_state=0)
+    model = make_model(estimator, given)
     clone(model).fit(make_wide_data(30, 600))  # compiles
     _reset_peak_memory()
     return {"seconds": seconds_of(lambda: model.fit(X)), "peak_mb": _memory_mb("VmHWM")}
@@ -293,30 +256,24 @@ def early_stopping(first, draws):
 
     Returns the numbers of searches, nodes, different decisions, and reference samples drawn.
     """
-    from mrshc.core.trees import pruning
-
-    gap_curve = pruning.gap_curve
+    test, is_decided = gap.gap_test, gap._is_decided
     counts = {"searches": 0, "nodes": 0, "other_verdict": 0, "drawn": 0}
 
-    def compare_both(X, distances, *, partitions, rng, settings):
+    def compare_both(X, distances, is_second, rng, **options):
         state = rng.bit_generator.state
-        early = gap_curve(X, distances, partitions=partitions, rng=rng, settings=settings)
+        early = test(X, distances, is_second, rng, **options)
         # Both draw the same reference samples, the second all of them.
         rng.bit_generator.state = state
-        all_references = type(settings)(
-            linkage=settings.linkage,
-            metric=settings.metric,
-            n_references=settings.n_references,
-            stop_early=False,
-        )
-        full = gap_curve(X, distances, partitions=partitions, rng=rng, settings=all_references)
+        gap._is_decided = lambda *_: False
+        full = test(X, distances, is_second, rng, **options)
+        gap._is_decided = is_decided
         counts["nodes"] += 1
-        counts["other_verdict"] += early.n_clusters != full.n_clusters
+        counts["other_verdict"] += early.is_split != full.is_split
         counts["drawn"] += len(early.reference)
         return full
 
     # Replaced for good: the process ends after this case.
-    pruning.gap_curve = compare_both
+    gap.gap_test = compare_both
     # Clear and weak clusters, unequal sizes, heavy tails and pure noise: many kinds of nodes.
     for draw in range(first, first + draws):
         seed = 9000 + draw
@@ -340,24 +297,16 @@ def convergence(design, max_iter, draws):
     """Return time, share of searches that hit q, and recall for a number of alternations."""
     warm_up()
     fits = []
+    limited = partial(search.component_path, max_iter=max_iter)
     for draw in range(draws):
         data = DESIGNS[design](FIRST_SEED + draw)
-        model = _MrSHCWithMaxIter(KNOWN, random_state=0)
-        model.max_iter = max_iter
-        seconds = seconds_of(lambda X=data.X, model=model: model.fit(X))
+        model = MrSHC(KNOWN, random_state=0)
+        with mock.patch.object(search, "component_path", limited):
+            seconds = seconds_of(lambda X=data.X, model=model: model.fit(X))
         reached = model.search_results_["reached"].mean()
         fits.append((seconds, reached, feature_recall(data.support, model.get_support())))
     seconds, reached, recall = np.mean(fits, axis=0)
     return {"seconds": seconds, "reached": reached, "recall": recall}
-
-
-class _MrSHCWithMaxIter(MrSHC):
-    """MrSHC with a given number of alternations, which is not a parameter of the estimator."""
-
-    max_iter = 20  # that of MrSHC
-
-    def _search_plan(self, matrix, gap):
-        return replace(super()._search_plan(matrix, gap), max_iter=self.max_iter)
 
 
 def _values_of(design, draw):
@@ -376,51 +325,35 @@ def beyond(design, draws, repeats):
 
     `design` is "I", "II" or "lymphoma", which has a single draw.
     All are measured on the same draws and in turn, so that other processes affect all of them
-    alike. The refinement follows the search and is timed by itself: the difference of two fits
-    would be smaller than its error.
+    alike.
     """
-    from mrshc.core import search
-
     warm_up()
-    original, refinement_seconds = search._refine_result, []
-
-    def time_refinement(*args):
-        started = time.perf_counter()
-        result = original(*args)
-        refinement_seconds.append(time.perf_counter() - started)
-        return result
-
-    search._refine_result = time_refinement
-    # By name: share of missing values, parameters.
+    paper = MrSHC(random_state=0)
+    # By name: share of missing values, estimator.
     cases = {
-        "search": (0.0, {}),
-        "association": (0.0, RECOMMENDED),
-        "refine": (0.0, {"refine": True}),
-        "evidence": (0.0, {"selection": "evidence"}),
-        "robust": (0.0, {"robust": True}),
-        "5 % missing": (0.05, {}),
-        "20 % missing": (0.2, {}),
+        "search": (0.0, paper),
+        "association": (0.0, AssociationHC()),
+        "robust": (0.0, clone(paper).set_params(robust=True)),
+        "5 % missing": (0.05, paper),
+        "20 % missing": (0.2, paper),
     }
     seconds = {name: [] for name in cases}
     for draw in range(draws):
         complete = _values_of(design, draw)
         order = np.random.default_rng(draw).uniform(size=complete.shape)
         best = dict.fromkeys(cases, np.inf)
-        refinement_seconds.clear()
         # The best of several rounds: other processes can only add to the time.
         for _ in range(repeats):
-            for name, (share, options) in cases.items():
+            for name, (share, model) in cases.items():
                 X = np.where(order < share, np.nan, complete)
-                model = MrSHC(random_state=0, n_jobs=1, **options)
                 best[name] = min(best[name], seconds_of(lambda m=model, X=X: m.fit(X)))
-        best["refine"] = best["search"] + min(refinement_seconds)
         for name in cases:
             seconds[name].append(best[name])
     return {name: statistics.median(s) for name, s in seconds.items()}
 
 
-def out_of_core(n, p, storage, recommended=False, seed=0):
-    """Return figures of a search with all candidates and three ranks, in single precision.
+def out_of_core(n, p, storage, estimator="MrSHC", seed=0):
+    """Return figures of a fit in single precision; MrSHC with all candidates and three ranks.
 
     Parameters
     ----------
@@ -429,8 +362,8 @@ def out_of_core(n, p, storage, recommended=False, seed=0):
     storage : {"memory", "map", "cluster"}
         An array in memory, a memory map, or a Dask array on two worker processes, one of which is
         killed during the search.
-    recommended : bool, default=False
-        Whether to use the recommended settings instead of all candidates and three ranks.
+    estimator : {"MrSHC", "AssociationHC"}
+        The method.
     seed : int, default=0
         Seed of the data.
 
@@ -440,31 +373,38 @@ def out_of_core(n, p, storage, recommended=False, seed=0):
         Seconds, peak memory without the page cache, number of passes, seconds until the worker was
         killed, and a hash of features and labels, by which results are compared.
     """
-    from mrshc.core.data import centre_data
-
-    # An array in memory is used as a whole, whatever its width, as the standard of comparison.
-    centre_data._MANY_FEATURES = np.inf
     warm_up()
+    if storage == "memory":  # the standard of comparison: all features, without a working set
+        working_set._ALL_VALUES = np.inf
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "X.npy")
         _write_wide_data(path, n, p, seed)
         # Three ranks keep the largest case within minutes.
-        parameters = RECOMMENDED if recommended else {"max_rank": 3}
-        model = MrSHC(**parameters, random_state=0, n_jobs=2)
+        model = make_model(estimator, {"max_rank": 3} if estimator == "MrSHC" else {}, n_jobs=2)
         with _PeakAnonymousMemory() as peak:
             if storage == "cluster":
-                seconds, killed_after = _fit_on_cluster(model, path, p)
+                seconds, passes, killed_after = _fit_on_cluster(model, path, p)
             else:
                 X = np.load(path, mmap_mode=None if storage == "memory" else "r")
-                seconds, killed_after = seconds_of(lambda: model.fit(X)), None
+                (seconds, passes), killed_after = _fit_and_count(model, X), None
     answer = np.concatenate([np.flatnonzero(model.get_support()), model.labels_])
     return {
         "seconds": seconds,
         "peak_mb": peak.mb,
-        "passes": getattr(model, "n_passes_", None),
+        "passes": passes,
         "killed_after": killed_after,
         "answer": sha256(answer.astype(np.int64).tobytes()).hexdigest()[:16],
     }
+
+
+def _fit_and_count(model, X):
+    """Return the seconds of a fit, and the number of passes; None for an array in memory."""
+    matrix, passes = as_matrix(X), []
+    if matrix is None:
+        return seconds_of(lambda: model.fit(X)), None
+    original = matrix.map
+    matrix.map = lambda function: (passes.append(function), original(function))[1]
+    return seconds_of(lambda: model.fit(matrix)), len(passes)
 
 
 def _write_wide_data(path, n, p, seed):
@@ -479,7 +419,7 @@ def _write_wide_data(path, n, p, seed):
 
 
 def _fit_on_cluster(model, path, p):
-    """Return the seconds of a fit to a Dask array, and those after which a worker was killed."""
+    """Return seconds and passes of a fit to a Dask array, and when a worker was killed."""
     import dask.array
     import distributed
 
@@ -507,10 +447,10 @@ def _fit_on_cluster(model, path, p):
         delay = 5.0
         killer = threading.Timer(delay, os.kill, (pids[0], signal.SIGKILL))
         killer.start()
-        seconds = seconds_of(lambda: model.fit(X))
+        seconds, passes = _fit_and_count(model, X)
         killer.cancel()
         assert seconds > delay, "the fit was over before a worker was killed"
-    return seconds, delay
+    return seconds, passes, delay
 
 
 def _load_columns(path, start, stop):

@@ -4,10 +4,9 @@ The model is a sum of terms in n, p, q and R with coefficients that are not nega
 fitted to the measurements by least squares of the relative errors.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from cases import RECOMMENDED
 from scipy.optimize import nnls
 
 # Size of a fit, in which one quantity at a time is varied over the values below.
@@ -17,46 +16,50 @@ _WIDTHS = [500, 2000, 5000, 20_000, 50_000]
 
 
 class Growth(NamedTuple):
-    """A quantity that is varied, in fits of MrSHC with given parameters on one core."""
+    """A quantity that is varied, in fits of an estimator on one core."""
 
     label: str
     quantity: str
     sizes: list[int]
     # The slope is fitted to larger sizes, where constant costs no longer matter.
     fitted: tuple[int, int]
-    given: dict[str, Any]
+    estimator: str = "MrSHC"
     # Largest n * p for which the median of three draws is measured, to limit the time of a run.
     three_draws: int = 2_000_000
 
     def fit_at(self, size):
-        """Return the shape of the data and the parameters of MrSHC for one value."""
-        shape, given = dict(BASE_SIZE), dict(self.given)
+        """Return the shape of the data and the parameters of the estimator for one value."""
+        shape, given = dict(BASE_SIZE), dict(PAPER) if self.estimator == "MrSHC" else {}
         (shape if self.quantity in shape else given)[self.quantity] = size
         return shape, given
 
 
 # By the names in results.json.
 GROWTH = {
-    "n": Growth("samples n", "n", [50, 200, 500, 1000, 2000, 4000], (500, 4000), PAPER),
-    "p": Growth("features p", "p", [*_WIDTHS, 200_000], (20_000, 200_000), PAPER),
+    "n": Growth("samples n", "n", [50, 200, 500, 1000, 2000, 4000], (500, 4000)),
+    "p": Growth("features p", "p", [*_WIDTHS, 200_000], (20_000, 200_000)),
     "q": Growth(
         "selected q",
         "n_features_to_select",
         [10, 50, 100, 200, 400, 800],
         (50, 800),
-        PAPER,
     ),
-    "max_rank": Growth("largest rank R", "max_rank", [1, 2, 3, 5, 10], (2, 10), PAPER),
+    "max_rank": Growth("largest rank R", "max_rank", [1, 2, 3, 5, 10], (2, 10)),
     "recommended n": Growth(
         "samples n, recommended",
         "n",
         [50, 100, 200, 500, 1000],
         (200, 1000),
-        RECOMMENDED,
+        "AssociationHC",
         three_draws=400_000,
     ),
     "recommended p": Growth(
-        "features p, recommended", "p", _WIDTHS, (2000, 50_000), RECOMMENDED, three_draws=400_000
+        "features p, recommended",
+        "p",
+        _WIDTHS,
+        (2000, 50_000),
+        "AssociationHC",
+        three_draws=400_000,
     ),
 }
 
@@ -74,9 +77,9 @@ class Term(NamedTuple):
 
 
 class Terms(NamedTuple):
-    """Terms of the costs of a procedure."""
+    """Terms of the costs of an estimator."""
 
-    given: dict[str, Any]
+    estimator: str
     seconds: list[Term]
     # In bytes, in addition to X.
     memory: list[Term]
@@ -90,7 +93,7 @@ _MEMORY_TERMS = [
 TERMS = {
     # The starting vectors need n² p operations; each rank, components, a tree and gap tests.
     "q and K known": Terms(
-        PAPER,
+        "MrSHC",
         [
             Term("", {}),
             Term("R", {"R": 1}),
@@ -103,7 +106,7 @@ TERMS = {
     ),
     # The number of features is chosen and the ranks are fixed, so neither is varied.
     "recommended": Terms(
-        RECOMMENDED,
+        "AssociationHC",
         [
             Term("", {}),
             Term("n² p", {"n": 2, "p": 1}),
@@ -146,7 +149,7 @@ def fit_model(terms, curves):
     points = [
         (size_of(name, row["size"]), row)
         for name, curve in curves.items()
-        if GROWTH[name].given is terms.given
+        if GROWTH[name].estimator == terms.estimator
         for row in curve
     ]
     if not points:

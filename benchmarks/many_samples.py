@@ -24,17 +24,15 @@ from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
-from cases import RECOMMENDED
+from cases import make_model
 
-from mrshc import MrSHC
-
-# For each case: the number of samples, of features, and the parameters of the estimator.
+# For each case: the number of samples, of features, the estimator and its parameters.
 KNOWN = {"n_features_to_select": 50}
 CASES = {
-    "recommended_5000": (5_000, 20_000, RECOMMENDED),
-    "known_5000": (5_000, 20_000, KNOWN),
-    "recommended_10000": (10_000, 20_000, RECOMMENDED),
-    "known_10000": (10_000, 20_000, KNOWN),
+    "recommended_5000": (5_000, 20_000, "AssociationHC", {}),
+    "known_5000": (5_000, 20_000, "MrSHC", KNOWN),
+    "recommended_10000": (10_000, 20_000, "AssociationHC", {}),
+    "known_10000": (10_000, 20_000, "MrSHC", KNOWN),
 }
 RESULTS = Path(__file__).with_name("many_samples.json")
 N_CLUSTERS, N_INFORMATIVE = 4, 50
@@ -60,8 +58,8 @@ def memory_mb(field):
 
 def run(case):
     """Fit the estimator of a case, and return the line of results as a dict."""
-    n, p, parameters = CASES[case]
-    estimator = MrSHC(**parameters, n_jobs=N_JOBS, random_state=0)
+    n, p, *model = CASES[case]
+    estimator = make_model(*model, n_jobs=N_JOBS)
     # The first fit compiles or loads all functions, including those for many samples. Its data are
     # small; their memory is part of the memory before the fit.
     with warnings.catch_warnings():

@@ -42,8 +42,6 @@ PROCEDURES = {
     "lymphoma": ("recommended", ""),
     "paper": ("paper", "--paper"),
     "paper140": ("paper, with its q and rank", "--paper --n-features 140 --rank 2"),
-    "refined": ("paper, refinement", "--paper --refine"),
-    "evidence": ("selection by evidence", "--selection evidence"),
 }
 
 

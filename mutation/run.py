@@ -1,179 +1,218 @@
-"""Mutation testing of `core/`: the share of small faults that the tests of their folder notice.
+"""Mutation testing of `core/`: the share of small faults in the source that the tests notice.
 
-Run: make mutation, or python mutation/run.py [--n 320] [--seed 1] [FOLDER ...]. Writes
-mutation/results.csv and lists the mutants that no test noticed. Works in copies of the project, so
-the source is never changed.
+Run: make mutation, or python mutation/run.py [--n 300] [--seed 1] [--workers 2]. Writes
+mutation/results.csv and prints the faults (mutants) that no test noticed. Works in copies of the
+project. The tests are those of `core/` and of the estimators; they stop at the first failure.
 """
 
 import argparse
+import ast
 import csv
-import json
 import os
+import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
-import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
-from queue import Empty, Queue
+from queue import Queue
 
-sys.path.insert(0, str(Path(__file__).parent))
+ROOT = Path(__file__).parents[1]
+CORE, TESTS = ROOT / "src" / "mrshc" / "core", ROOT / "tests"
+FIELDS = ("file", "line", "before", "after", "outcome")
+# Seconds for one test and for all of them: no test takes a minute without a fault, even where
+# kernels are compiled, and all of them take a few minutes.
+TEST_LIMIT, LIMIT = 60, 1800
+MEMORY = 8 << 30  # bytes, so that a mutant cannot take all memory
 
-from mutants import ROOT, sample_mutants
-
-RESULTS = ROOT / "mutation" / "results.csv"
-FIELDS = ("file", "line", "operator", "occurrence", "before", "after", "outcome")
-# A mutant that loops for ever is noticed by its time. Tests that pass take far less than this
-# many times their own duration, also on a busy machine. The minimum, in seconds, covers the start
-# of pytest and the compilation of loops for other types.
-PATIENCE = 6
-SHORTEST_LIMIT = 90
-
-
-def tests_folder(file):
-    """Return the tests that mirror a file of `core/`: its folder, or the files beside it."""
-    folder = Path("tests/core", *Path(file).relative_to("src/mrshc/core").parts[:-1])
-    if folder == Path("tests/core"):
-        return [
-            path.relative_to(ROOT).as_posix() for path in sorted((ROOT / folder).glob("test_*"))
-        ]
-    return [folder.as_posix()]
-
-
-class Worker:
-    """A process that runs tests of mutants in a copy of the project."""
-
-    def __init__(self, folder):
-        self.folder = Path(folder)
-        files = subprocess.run(
-            ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
-            cwd=ROOT, capture_output=True, text=True, check=True,
-        ).stdout.splitlines()  # fmt: skip
-        for name in files:
-            if (
-                name.startswith(("src/", "tests/", "mutation/", "pyproject"))
-                and (ROOT / name).exists()
-            ):
-                target = self.folder / name
-                target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(ROOT / name, target)
-        environment = {
-            **os.environ,
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "OPENBLAS_NUM_THREADS": "1",
-            "MRSHC_LINES": str(self.folder / "lines.json"),
-        }
-        self.process = subprocess.Popen(
-            [sys.executable, ROOT / "mutation" / "worker.py", self.folder],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment,
-        )  # fmt: skip
-
-    def run(self, tests, *, file="", source="", limit, options=()):
-        """Run tests with a file replaced; return "passed", "failed" or "timeout"."""
-        log = str(self.folder / "log.txt")
-        request = {
-            "file": file, "source": source, "tests": tests, "limit": limit, "log": log,
-            "options": list(options),
-        }  # fmt: skip
-        print(json.dumps(request), file=self.process.stdin, flush=True)
-        return json.loads(self.process.stdout.readline())["outcome"]
-
-    def measure(self, tests):
-        """Run the tests of a folder without a fault; return the tests by line, and seconds."""
-        outcome = self.run(tests, limit=3600, options=("-p", "line_contexts"))
-        if outcome != "passed":
-            log = (self.folder / "log.txt").read_text(encoding="utf-8")
-            raise RuntimeError(f"The tests must pass without a fault, but {tests}:\n{log}")
-        found = json.loads((self.folder / "lines.json").read_text(encoding="utf-8"))
-        lines = {Path(k).relative_to(self.folder).as_posix(): v for k, v in found["lines"].items()}
-        return lines, found["seconds"]
+COMPARISONS = {
+    ast.Lt: (ast.LtE, ast.GtE),
+    ast.LtE: (ast.Lt, ast.Gt),
+    ast.Gt: (ast.GtE, ast.LtE),
+    ast.GtE: (ast.Gt, ast.Lt),
+    ast.Eq: (ast.NotEq,),
+    ast.NotEq: (ast.Eq,),
+    ast.Is: (ast.IsNot,),
+    ast.IsNot: (ast.Is,),
+    ast.In: (ast.NotIn,),
+    ast.NotIn: (ast.In,),
+}
+OPERATORS = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Div,
+    ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Mult,
+    ast.Mod: ast.FloorDiv,
+    ast.Pow: ast.Mult,
+    ast.BitAnd: ast.BitOr,
+    ast.BitOr: ast.BitAnd,
+    ast.And: ast.Or,
+    ast.Or: ast.And,
+}
 
 
-def test_mutants(mutants, n_workers):
-    """Return a row for each mutant, with the outcome of the tests of its folder."""
-    folders = sorted({tuple(tests_folder(mutant.file)) for mutant in mutants})
-    measured, rows = {}, []
-    to_measure, to_test = Queue(), Queue()
-    for tests in folders:
-        to_measure.put(tests)
-    for mutant in mutants:
-        to_test.put(mutant)
-    ready = threading.Barrier(n_workers)
-
-    def work(folder):
-        worker = Worker(folder)
-        try:
-            for tests in _items(to_measure):
-                measured[tests] = worker.measure(list(tests))
-                seconds = sum(measured[tests][1].values())
-                print(f"{' '.join(tests)}: {seconds:.0f} seconds", flush=True)
-        except BaseException:
-            # The other workers would wait for this one.
-            ready.abort()
-            raise
-        ready.wait()
-        for mutant in _items(to_test):
-            rows.append(_test_mutant(worker, mutant, measured))
-            print(f"{len(rows)} of {len(mutants)}: {rows[-1]['outcome']}", flush=True)
-        worker.process.stdin.close()
-
-    with tempfile.TemporaryDirectory() as scratch:
-        threads = [
-            threading.Thread(target=work, args=(Path(scratch, str(i)),)) for i in range(n_workers)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    if len(rows) < len(mutants):
-        raise SystemExit("The tests were not run for all mutants; the messages above say why.")
-    return sorted(rows, key=lambda row: (row["file"], int(row["line"]), row["operator"]))
+def mutations(node):
+    """Return what an expression or a statement may be replaced by."""
+    match node:
+        case ast.Compare(left, [op], right):
+            return [ast.Compare(left, [new()], right) for new in COMPARISONS[type(op)]]
+        case ast.BinOp(left, op, right) if type(op) in OPERATORS:
+            return [ast.BinOp(left, OPERATORS[type(op)](), right)]
+        case ast.BoolOp(op, values):
+            return [ast.BoolOp(OPERATORS[type(op)](), values)]
+        case ast.UnaryOp(operand=operand):
+            return [operand]
+        case ast.Constant(bool(value)):
+            return [ast.Constant(not value)]
+        case ast.Constant(int(value) | float(value)):
+            return [ast.Constant(value + 1), ast.Constant(value - 1)]
+        case ast.IfExp(test, body, otherwise):
+            return [ast.IfExp(test, otherwise, body)]
+        case ast.Break():
+            return [ast.Continue()]
+        case ast.Continue():
+            return [ast.Break()]
+        case ast.AugAssign() | ast.Expr(ast.Call()):
+            return [ast.Pass()]
+    return []
 
 
-def _items(queue):
-    while True:
-        try:
-            yield queue.get_nowait()
-        except Empty:
-            return
+def executed_nodes(node):
+    """Yield the nodes of a syntax tree but for annotations, decorators and texts.
+
+    A change of `strict=True` would be equivalent in all places.
+    """
+    if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.keyword) and node.arg == "strict"):
+        return
+    yield node
+    for name, value in ast.iter_fields(node):
+        if name not in ("annotation", "returns", "decorator_list"):
+            for child in value if isinstance(value, list) else [value]:
+                if isinstance(child, ast.AST):
+                    yield from executed_nodes(child)
 
 
-def _test_mutant(worker, mutant, measured):
-    """Run the tests that execute the mutated line; all of the folder for a line run on import."""
-    original = (worker.folder / mutant.file).read_text(encoding="utf-8")
-    lines, seconds = measured[tuple(tests_folder(mutant.file))]
-    chosen = lines.get(mutant.file, {}).get(str(mutant.line), [""])
-    # Lines inside of an expression over several lines are attributed to its first line.
-    chosen = list(seconds) if "" in chosen else chosen
-    # Pytest stops at the first failure, so the fastest tests come first.
-    chosen = sorted(chosen, key=seconds.get)
-    limit = SHORTEST_LIMIT + PATIENCE * sum(map(seconds.get, chosen))
-    outcome = worker.run(chosen, file=mutant.file, source=mutant.source(original), limit=limit)
-    before, after = mutant.difference(original)
-    noticed = {"passed": "survived", "failed": "noticed", "timeout": "noticed (time)"}[outcome]
-    return {**mutant.as_row(), "before": before, "after": after, "outcome": noticed}
+def sample_mutants(n_mutants, seed):
+    """Draw mutants: the file and its source with one fault, at different places."""
+    rng, places = random.Random(seed), []
+    for file in sorted(CORE.rglob("*.py")):
+        source = file.read_bytes()
+        nodes = executed_nodes(ast.parse(source))
+        places += [(file, source, node) for node in nodes if mutations(node)]
+    drawn = rng.sample(places, min(n_mutants, len(places)))
+    return [
+        (file.relative_to(ROOT), source, replace(source, node, rng.choice(mutations(node))))
+        for file, source, node in drawn
+    ]
+
+
+def replace(source, node, new):
+    """Return the source with a node replaced."""
+    ends = [0]
+    for line in source.splitlines(keepends=True):
+        ends.append(ends[-1] + len(line))
+    start = ends[node.lineno - 1] + node.col_offset
+    stop = ends[node.end_lineno - 1] + node.end_col_offset
+    # A new operator may bind less strongly than the old one.
+    text = f"({ast.unparse(new)})" if isinstance(new, ast.expr) else ast.unparse(new)
+    return source[:start] + text.encode() + source[stop:]
+
+
+def copy_project(folder):
+    """Copy what the tests need to a folder."""
+    for name in ("src", "tests"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", folder)
+
+
+def run_tests(folder, file=None):
+    """Run the tests of the copy in a folder, those of a file first; return whether they pass."""
+    own = f"test_{'storage' if 'data' in file.parts else file.stem}.py" if file else ""
+    files = sorted(TESTS.glob("core/test_*.py")) + sorted(TESTS.glob("estimators/test_*.py"))
+    files += [TESTS / "test_plain_twin.py", TESTS / "test_reference_fits.py"]
+    files.sort(key=lambda path: path.name != own)
+    options = ["-x", "-q", "-p", "no:cacheprovider", "-o", f"faulthandler_timeout={TEST_LIMIT}"]
+    options += ["-o", "faulthandler_exit_on_timeout=true"]
+    # A mutant of the kernels has its own compiled code: all kernels of a changed file are compiled
+    # again, and the code of the others stays valid.
+    cache = folder / ("mutants" if file and file.stem == "kernels" else "compiled")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pytest", *options, *(path.relative_to(ROOT) for path in files)],
+        cwd=folder,
+        env=os.environ
+        | {"PYTHONPATH": "src", "OPENBLAS_NUM_THREADS": "1", "NUMBA_CACHE_DIR": str(cache)},
+        stdout=(folder / "log.txt").open("w"),
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        preexec_fn=limit_memory,
+    )
+    try:
+        return process.wait(LIMIT) == 0
+    except subprocess.TimeoutExpired:
+        return False
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        shutil.rmtree(folder / "mutants", ignore_errors=True)
+
+
+def limit_memory():
+    """Limit the memory of this process."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
+
+
+def test_mutant(folders, file, source, mutant):
+    """Return the row of a mutant, whose tests run in a folder that is free."""
+    folder = folders.get()
+    before, after = source.decode().splitlines(), mutant.decode().splitlines()
+    line = next(i for i, pair in enumerate(zip(before, after, strict=False)) if len({*pair}) > 1)
+    try:
+        (folder / file).write_bytes(mutant)
+        outcome = "survived" if run_tests(folder, file) else "noticed"
+    finally:
+        shutil.copy2(ROOT / file, folder / file)  # with its time, by which compiled code is found
+        folders.put(folder)
+    row = (file.as_posix(), line + 1, before[line].strip(), after[line].strip(), outcome)
+    print(*row, sep=" | ", flush=True)
+    return dict(zip(FIELDS, row, strict=True))
 
 
 def main():
     """Sample mutants, test them, write the results and print the share that was noticed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folders", nargs="*", help="parts of core/, such as trees; all without")
-    parser.add_argument("--n", type=int, default=320, help="number of mutants (default: 320)")
+    parser.add_argument("--n", type=int, default=300, help="number of mutants (default: 300)")
     parser.add_argument("--seed", type=int, default=1, help="seed of the sample (default: 1)")
     parser.add_argument("--workers", type=int, default=2, help="processes (default: 2)")
-    parser.add_argument("--out", type=Path, default=RESULTS, help="table to be written")
+    parser.add_argument("--out", type=Path, default=ROOT / "mutation" / "results.csv")
     arguments = parser.parse_args()
-    mutants = sample_mutants(arguments.n, arguments.seed, arguments.folders)
-    rows = test_mutants(mutants, arguments.workers)
+    folders = Queue()
+    with ExitStack() as stack, ThreadPoolExecutor(arguments.workers) as pool:
+        copies = [
+            Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            for _ in range(arguments.workers)
+        ]
+        for folder in copies:
+            copy_project(folder)
+            folders.put(folder)
+        for folder, passes in zip(copies, pool.map(run_tests, copies), strict=True):
+            if not passes:
+                sys.exit((folder / "log.txt").read_text() + "The tests must pass without a fault.")
+        mutants = sample_mutants(arguments.n, arguments.seed)
+        rows = list(pool.map(lambda mutant: test_mutant(folders, *mutant), mutants))
+    rows.sort(key=lambda row: (row["file"], row["line"]))
     with arguments.out.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, FIELDS)
         writer.writeheader()
         writer.writerows(rows)
-    survivors = [row for row in rows if row["outcome"] == "survived"]
-    for row in survivors:
-        print(f"{row['file']}:{row['line']}\n  - {row['before']}\n  + {row['after']}")
-    share = 1 - len(survivors) / len(rows)
-    print(f"{len(rows) - len(survivors)} of {len(rows)} mutants noticed ({share:.1%}).")
+    n_noticed = sum(row["outcome"] == "noticed" for row in rows)
+    print(f"{n_noticed} of {len(rows)} mutants were noticed ({n_noticed / len(rows):.1%}).")
 
 
 if __name__ == "__main__":

@@ -19,8 +19,8 @@ from publish import ROOT, replace_section
 from mrshc import compare
 from mrshc.datasets import make_simulation_2
 from mrshc.plotting import PALETTE, dendrograms, write_picture
+from mrshc.shell.atomic_files import write_text
 from mrshc.study.tables import markdown_table, mean_and_error
-from mrshc.utils.atomic_files import write_text
 
 STUDIES = ROOT / "studies"
 PAGE = ROOT / "docs" / "guide" / "which-method.md"
@@ -40,7 +40,7 @@ class MethodInStudies:
 
 METHODS = (
     MethodInStudies(
-        label="MrSHC, association, Ward",
+        label="AssociationHC",
         linkage="ward",
         in_association_study="MrSHC, ward linkage, association",
         real="MrSHC, ward linkage, association",
@@ -174,7 +174,7 @@ def draw_summary(summary: pd.DataFrame, path: Path) -> None:
 def draw_trees(path: Path) -> None:
     """Write a picture of the trees of the methods for one draw of Simulation II."""
     data = make_simulation_2(1, mu=1.3, informative_sd=1.0)
-    keys = ["mrshc-association", "hmv-500-ward", "mrshc", "shc", "shc-ssl", "cosa"]
+    keys = ["association", "hmv-500-ward", "mrshc", "shc", "shc-ssl", "cosa"]
     comparison = compare(data.X, methods=keys, random_state=0)
     classes = {"true cluster": data.labels + 1}
     write_picture(dendrograms(comparison.models, annotations=classes), path, dpi=150)

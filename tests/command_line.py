@@ -4,20 +4,16 @@ Pictures take most of the time of a run on a small table: they are drawn only wh
 them.
 """
 
-import errno
 import os
 import resource
 import subprocess
 import sys
 from contextlib import contextmanager
-from itertools import count
 from pathlib import Path
 from threading import Thread
 from unittest import mock
 
 import pytest
-
-from mrshc.shell.step_journal import StepJournal
 
 INSTALLED = [str(Path(sys.executable).with_name("mrshc"))]
 WITHOUT_PICTURES = [
@@ -104,17 +100,3 @@ def files_limited_to(n_bytes):
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-
-@contextmanager
-def full_disk_after(n_steps):
-    """Let the journal of a search fail, as on a full disk, after some of its steps."""
-    append, steps = StepJournal.append, count(1)
-
-    def append_until_full(journal, entry):
-        if next(steps) > n_steps:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        append(journal, entry)
-
-    with mock.patch.object(StepJournal, "append", append_until_full):
-        yield

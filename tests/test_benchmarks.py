@@ -91,7 +91,7 @@ def test_the_cost_model_finds_the_terms_that_the_costs_have():
     curves = {
         name: [measure(name, size) for size in curve.sizes]
         for name, curve in growth.GROWTH.items()
-        if curve.given is terms.given
+        if curve.estimator == terms.estimator
     }
     model = growth.fit_model(terms, curves)
     assert model.seconds == pytest.approx({"R": 0.01, "R n p": 1e-8, "R n² q": 1e-9})
@@ -112,8 +112,9 @@ def test_cases_run(monkeypatch, tmp_path):
     assert cases.classical("I", draws=1) > 0
     assert cases.convergence("I", max_iter=5, draws=1)["recall"] > 0
     assert min(cases.beyond("I", draws=1, repeats=1).values()) > 0
-    assert min(cases.profile("I").values()) > 0
-    assert cases.fit_of_size(n=20, p=60, given=given, draws=2)["multiple_of_x"] >= 1
+    for name, parameters in (("MrSHC", given), ("AssociationHC", {})):
+        figures = cases.fit_of_size(n=20, p=60, estimator=name, given=parameters, draws=2)
+        assert figures["multiple_of_x"] >= 1
     # Compiling the loops would take longer than interpreting them for so few samples.
     for name in ("_distances", "_weights"):
         monkeypatch.setattr(plain_cosa, name, getattr(plain_cosa, name).py_func)

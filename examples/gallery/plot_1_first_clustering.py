@@ -2,13 +2,12 @@
 First clustering
 ================
 
-Cluster the rows of a DataFrame by the recommended procedure: selection of the genes by association,
-and Ward's linkage.
+Cluster the rows of a DataFrame by the method that is recommended for real data.
 """
 
 import pandas as pd
 
-from mrshc import MrSHC
+from mrshc import AssociationHC
 from mrshc import plotting as pl
 from mrshc.datasets import make_simulation_1
 
@@ -19,7 +18,7 @@ X = pd.DataFrame(data.X, index=data.sample_names, columns=genes)
 # %%
 # Neither the number of genes nor the number of clusters is given.
 
-model = MrSHC(selection="association", linkage="ward", random_state=0).fit(X)
+model = AssociationHC().fit(X)
 model.summary()
 
 # %%

@@ -8,7 +8,7 @@ subsamples.
 
 import pandas as pd
 
-from mrshc import MrSHC, stability
+from mrshc import AssociationHC, stability
 from mrshc import plotting as pl
 from mrshc.datasets import make_simulation_1
 
@@ -21,14 +21,14 @@ X = pd.DataFrame(data.X, index=data.sample_names, columns=genes)
 # example short; the default is 50. Clusters with a Jaccard index above 0.75 are usually called
 # stable.
 
-model = MrSHC(selection="association", linkage="ward", n_clusters=3, random_state=0).fit(X)
+model = AssociationHC(n_clusters=3).fit(X)
 three = stability(model, X, n_resamples=20, random_state=0)
 print(three.cluster_jaccard.round(2))
 
 # %%
 # With one cluster too many, two of the clusters are unstable.
 
-wrong = MrSHC(selection="association", linkage="ward", n_clusters=4, random_state=0).fit(X)
+wrong = AssociationHC(n_clusters=4).fit(X)
 four = stability(wrong, X, n_resamples=20, random_state=0)
 print(four.cluster_jaccard.round(2))
 

@@ -8,7 +8,7 @@ apart.
 
 import pandas as pd
 
-from mrshc import MrSHC
+from mrshc import AssociationHC
 from mrshc import plotting as pl
 from mrshc.datasets import make_simulation_1, with_missing_cells, with_outlying_samples
 from mrshc.metrics import classification_error_rate
@@ -26,7 +26,7 @@ print(f"{X.isna().mean().mean():.0%} missing; outlying: {list(X.index[list(data.
 # %%
 # The outlying samples are detected, excluded from the fit, and attached to the tree afterwards.
 
-model = MrSHC(selection="association", linkage="ward", robust=True, random_state=0).fit(X)
+model = AssociationHC(robust=True).fit(X)
 print("detected:", list(X.index[model.outlier_samples_]))
 usual = ~X.index.isin(X.index[model.outlier_samples_])
 error = classification_error_rate(data.labels[usual], model.labels_[usual])

@@ -8,7 +8,7 @@ Fit several methods to one data set, and score them by the same criteria.
 import pandas as pd
 from sklearn.cluster import KMeans
 
-from mrshc import HighVarianceHC, MrSHC, SparseKMeans, compare
+from mrshc import AssociationHC, HighVarianceHC, SparseKMeans, compare
 from mrshc import plotting as pl
 from mrshc.datasets import make_simulation_1
 
@@ -17,14 +17,14 @@ genes = [f"GENE{j + 1}" for j in range(data.X.shape[1])]
 X = pd.DataFrame(data.X, index=data.sample_names, columns=genes)
 
 # %%
-# Methods are given by their keys, such as "mrshc-association", or as estimators. Any clusterer with
+# Methods are given by their keys, such as "association", or as estimators. Any clusterer with
 # `labels_` can be compared, such as K-means of scikit-learn. The true groups and the informative
 # genes are known here; both are optional.
 
 comparison = compare(
     X,
     methods={
-        "MrSHC, association": MrSHC(selection="association", linkage="ward"),
+        "AssociationHC": AssociationHC(),
         "20 most variable genes": HighVarianceHC(20, linkage="ward"),
         "all genes": HighVarianceHC(500, linkage="ward"),
         "sparse K-means": SparseKMeans(n_clusters=3, n_features_to_select=50),

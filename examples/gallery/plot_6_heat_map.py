@@ -8,14 +8,14 @@ A heat map of the selected genes with annotations of samples and genes, as a fig
 import numpy as np
 import pandas as pd
 
-from mrshc import MrSHC
+from mrshc import AssociationHC
 from mrshc import plotting as pl
 from mrshc.datasets import make_simulation_1
 
 data = make_simulation_1(random_state=1, mu=2.0)
 genes = [f"GENE{j + 1}" for j in range(data.X.shape[1])]
 X = pd.DataFrame(data.X, index=data.sample_names, columns=genes)
-model = MrSHC(selection="association", linkage="ward", random_state=0).fit(X)
+model = AssociationHC().fit(X)
 
 # %%
 # Annotations are matched by the names of the samples, so their rows may be in any order.

@@ -7,14 +7,14 @@ Which gene sets have more genes in common with the markers of a cluster than a r
 
 import pandas as pd
 
-from mrshc import MrSHC, gene_set_enrichment
+from mrshc import AssociationHC, gene_set_enrichment
 from mrshc import plotting as pl
 from mrshc.datasets import make_simulation_1
 
 data = make_simulation_1(random_state=1, mu=1.5)
 genes = [f"GENE{j + 1}" for j in range(data.X.shape[1])]
 X = pd.DataFrame(data.X, index=data.sample_names, columns=genes)
-model = MrSHC(selection="association", linkage="ward", random_state=0).fit(X)
+model = AssociationHC().fit(X)
 
 # %%
 # The markers with the largest effect sizes. The column `direction` of the table states whether the

@@ -7,7 +7,7 @@ Assign samples that were not part of the fit to the nearest cluster.
 
 import pandas as pd
 
-from mrshc import MrSHC
+from mrshc import AssociationHC
 from mrshc import plotting as pl
 from mrshc.datasets import make_simulation_1
 
@@ -15,7 +15,7 @@ data = make_simulation_1(random_state=1, mu=1.5, sizes=(25, 25, 25))
 genes = [f"GENE{j + 1}" for j in range(data.X.shape[1])]
 X = pd.DataFrame(data.X, index=data.sample_names, columns=genes)
 is_new = pd.Series(range(len(X)), index=X.index) % 5 == 4
-model = MrSHC(selection="association", linkage="ward", random_state=0).fit(X[~is_new])
+model = AssociationHC().fit(X[~is_new])
 pl.dendrogram(model)
 
 # %%

@@ -7,7 +7,7 @@ import pytest
 import typer
 
 from mrshc.app.cli.options_from_dataclasses import ChoiceFrom, expand_options
-from mrshc.core.trees import LINKAGES, METRICS
+from mrshc.core.linkages import LINKAGES, METRICS
 from mrshc.methods import METHODS
 from mrshc.preprocessing import PRESETS
 from mrshc.shell.text_cleaning import clean_text
@@ -34,7 +34,7 @@ def test_a_command_gets_its_groups_and_plain_texts():
     @dataclass(frozen=True, kw_only=True)
     class Group:
         linkage: Annotated[
-            str | None, typer.Option("--linkage"), ChoiceFrom("mrshc.core.trees", "LINKAGES")
+            str | None, typer.Option("--linkage"), ChoiceFrom("mrshc.core.linkages", "LINKAGES")
         ] = "ward"
         other: Annotated[int, typer.Option("--other")] = 2
 

@@ -30,8 +30,8 @@ def test_pages_show_the_committed_results(results, tmp_path, monkeypatch):
     for name, page in committed.items():
         assert getattr(bench, name).read_text() == page.read_text()
         shown += page.read_text()
-    assert set(bench.PARTS) == set(results)
-    for part in results:
+    assert set(bench.PARTS) <= set(results)
+    for part in bench.PARTS:
         assert shown.count(f"<!-- {part} -->\n\n") == 1
     assert results["gpu"]["figures"] == json.loads(bench.GPU.read_text())
     assert results["many_samples"]["figures"] == json.loads(bench.MANY_SAMPLES.read_text())

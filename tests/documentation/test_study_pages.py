@@ -24,7 +24,7 @@ PAGES = {
     "new-samples": ("prediction",),
     "paper": ("table1", "table2", "table3", "section2", "lymphoma", "vantveer", "perou"),
     "real-data": ("realworld", "confidence"),
-    "simulations": ("robustness", "association", "sparse", "refine", "missing", "outliers"),
+    "simulations": ("robustness", "association", "sparse", "missing", "outliers"),
 }
 SHOWN = [(study, f"docs/results/{page}.md") for page, names in PAGES.items() for study in names]
 # README shows a part of one of them.

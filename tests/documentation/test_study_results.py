@@ -73,43 +73,6 @@ def mean(study, design, method, quantity):
     return draws(study, design, method)[quantity].mean()
 
 
-@pytest.mark.parametrize(
-    ("design", "method", "cer"),
-    [
-        ("Simulation I", "MrSHC, refine", 0.018),
-        ("Simulation II, sd 1", "MrSHC, refine", 0.060),
-        ("Simulation II, sd 1", "MrSHC, ward linkage, refine", 0.030),
-    ],
-)
-def test_refining_finds_nearly_all_features(design, method, cer):
-    found = draws("refine", design, method)
-    assert len(found) == 100
-    assert found["cer"].mean() <= cer
-    assert found["precision"].mean() >= 0.94
-    assert found["recall"].mean() >= 0.98
-
-
-@pytest.mark.parametrize("design", ["no clusters, normal noise", "no clusters, t3 noise"])
-def test_refining_supports_next_to_nothing_in_noise(design):
-    found = draws("refine", design, "MrSHC, refine")
-    assert len(found) == 100
-    assert found["supported"].sum() <= 5
-
-
-HARDER = [
-    *("I, clusters of 40, 15 and 5", "I, correlated noise", "II, correlated noise"),
-    *("I, t3 noise", "II, t3 noise", "I, mu = 0.6", "I, mu = 0.8", "I, mu = 1.2"),
-]
-
-
-@pytest.mark.parametrize("design", HARDER)
-def test_refining_does_no_harm_in_harder_simulations(design):
-    plain, refined = (draws("robustness", design, m) for m in ("MrSHC", "MrSHC, refine"))
-    difference = refined["cer"].to_numpy() - plain["cer"].to_numpy()
-    assert difference.mean() <= 2 * difference.std(ddof=1) / np.sqrt(difference.size)
-    assert refined["precision"].mean() >= 0.90
-
-
 @pytest.mark.parametrize(("share", "loss"), [("5 %", 0.015), ("20 %", 0.04)])
 @pytest.mark.parametrize("simulation", ["I", "II"])
 def test_missing_cells_cost_little(simulation, share, loss):

@@ -38,6 +38,6 @@ def test_commands_name_registered_methods():
     assert keys <= set(METHODS | VARIANTS)
     described = set(re.findall(r"^\*\*.*?\*\* \(`([a-z0-9-]+)`", PAGE, re.MULTILINE))
     assert described == {
-        *("mrshc-association", "hmv-500-ward", "mrshc", "shc", "shc-ssl"),
+        *("association", "hmv-500-ward", "mrshc", "shc", "shc-ssl"),
         *("sparse-kmeans", "cosa"),
     }

@@ -156,7 +156,7 @@ def test_result_json_is_valid_against_its_schema(result, tmp_path):
 
 
 OTHER_FORMATS = {
-    "is written in version 1 of the format, this mrshc reads version 6": {"format_version": 1},
+    "is written in version 1 of the format, this mrshc reads version 7": {"format_version": 1},
     "does not describe a result of mrshc": {"format": "something"},
     "lacks 'splits'": {"splits": LOST},
 }

@@ -196,8 +196,8 @@ def test_files_with_other_content_are_refused(folder, name, content):
             "has a method other than association or mrshc or shc or hc or",
         ),
         ({"method": "shc"}, "has a rank that does not fit"),
-        ({"format_version": "3"}, "has 'format_version' other than 6"),
-        ({"format_version": 10**30}, "has 'format_version' other than 6"),
+        ({"format_version": "3"}, "has 'format_version' other than 7"),
+        ({"format_version": 10**30}, "has 'format_version' other than 7"),
         ({"cluster_sizes": [6]}, "has clusters of other sizes than it counts"),
         ({"cluster_sizes": [10**30, 1]}, "has 'cluster_sizes' of the wrong type"),
         (

@@ -14,8 +14,9 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
-import mrshc  # noqa: E402
 from cases import CASES, describe  # noqa: E402
+
+import mrshc  # noqa: E402
 
 ESTIMATORS = {
     "mrshc": mrshc.MrSHC,

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from mrshc.core.data.matrix import DataMatrix
 from mrshc.core.kernels import alternate, soft_threshold
 from mrshc.core.statistics import Centring
 
@@ -57,10 +56,35 @@ class FeatureSet:
     reached: bool  # whether the number of features is the one wanted
 
 
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Centred columns of some features, one in each row, with missing values filled."""
+
+    features: np.ndarray  # (w,), in increasing order
+    values: np.ndarray  # (w, n)
+    norms: np.ndarray  # (w,)
+    # Missing cells: those of column j are gap_samples[gap_starts[j]:gap_starts[j + 1]].
+    gap_starts: np.ndarray
+    gap_samples: np.ndarray
+    gap_columns: np.ndarray
+
+    @classmethod
+    def fill(cls, features: np.ndarray, values: np.ndarray, fill: float | None) -> Columns:
+        """Return the columns (w, n); missing values are replaced by `fill`, in place."""
+        columns = samples = np.empty(0, dtype=np.intp)
+        if fill is not None:
+            columns, samples = np.nonzero(np.isnan(values))
+            values[columns, samples] = fill
+        gap_starts = np.searchsorted(columns, np.arange(len(values) + 1))
+        norms = np.sqrt(np.einsum("ij,ij->i", values, values))
+        return cls(features, values, norms, gap_starts, samples, columns)
+
+
 @dataclass(eq=False)
 class Components:
-    """Sparse components under one L1 bound, at the w columns on which they are computed."""
+    """Sparse components under one L1 bound, computed on w features."""
 
+    features: np.ndarray  # (w,), in increasing order
     scores: np.ndarray  # (r, n), the vectors u
     loadings: np.ndarray  # (r, w), the vectors v
     scales: np.ndarray  # (r,), u'Rv
@@ -68,8 +92,9 @@ class Components:
     converged: np.ndarray  # (r,)
     iterates: np.ndarray  # (r, max_iter, n), u of each iteration; empty if not kept
     thresholds: np.ndarray  # (r, max_iter), the soft threshold of each iteration
+    fill_changes: np.ndarray  # (r,), by how much the mean of the observed cells fell before
     n_known: int = 0
-    n_checked: int = 0  # how many are known to need no other columns
+    n_checked: int = 0  # how many are known to need no other features
     lock: Lock = field(default_factory=Lock)
 
 
@@ -78,12 +103,10 @@ class ComponentPath:
 
     Parameters
     ----------
-    columns : ndarray of shape (n, w)
-        Centred columns, with NaN for missing values.
-    index : ndarray of shape (w,)
-        The features that these columns are, in increasing order.
+    columns : Columns
+        All features.
     starts : Starts
-        Where the components start, for all p features.
+        Where the components start.
     centring : Centring
         How the columns were centred.
     max_iter, tol
@@ -92,10 +115,11 @@ class ComponentPath:
         Whether scores are kept orthogonal instead of subtracting earlier components.
     """
 
+    n_kept = 0  # number of iterations whose scores are kept
+
     def __init__(
         self,
-        columns: np.ndarray,
-        index: np.ndarray,
+        columns: Columns,
         starts: Starts,
         centring: Centring,
         *,
@@ -103,7 +127,7 @@ class ComponentPath:
         tol: float = 1e-7,
         is_orthogonal: bool = False,
     ) -> None:
-        self.starts, self.is_partial = starts, index.size < starts.vectors.shape[1]
+        self.starts = starts
         self._max_iter = max_iter
         self._limits = (max_iter, float(tol), starts.noise)
         self._is_orthogonal = is_orthogonal
@@ -111,42 +135,15 @@ class ComponentPath:
         self._lock = Lock()
         loadings = np.abs(starts.vectors[0])
         self._n_unbounded = int((loadings > _ZERO_LOADING * loadings.max()).sum())
-        self.index, self._centring = index, centring
-        self._store_columns(columns.T)
+        self._columns, self._centring = columns, centring
 
-    def _store_columns(self, F: np.ndarray) -> None:
-        """Store centred columns, one in each row, with NaN for missing values."""
-        F = np.ascontiguousarray(F)
-        features, samples = np.nonzero(np.isnan(F))
-        if features.size:
-            F[features, samples] = self._centring.fill
-        gap_starts = np.searchsorted(features, np.arange(len(F) + 1))
-        self._columns, self._gap_features = (F, gap_starts, samples), features
-        self._norms = np.linalg.norm(F, axis=1)
-        self._vectors = self.starts.vectors[:, self.index]
+    def features_for(self, l1_bound: float) -> np.ndarray:
+        """Return the features on which the components are computed."""
+        return self._columns.features
 
-    @property
-    def norm(self) -> float:
-        """Largest norm of a column."""
-        return float(self._norms.max())
-
-    def add_features(self, features: np.ndarray, matrix: DataMatrix) -> None:
-        """Compute on further features, too; what is known stays valid where it was checked."""
-        new = np.setdiff1d(features, self.index)
-        if not new.size:
-            return
-        F, _, samples = self._columns
-        F[self._gap_features, samples] = np.nan
-        index = np.concatenate([self.index, new])
-        order = np.argsort(index)
-        added = self._centring.columns(matrix, new).T
-        old, self.index = self.index, index[order]
-        self._store_columns(np.concatenate([F, added])[order])
-        positions = np.searchsorted(self.index, old)
-        for found in self.bounds.values():
-            loadings = np.zeros(self._vectors.shape)
-            loadings[:, positions] = found.loadings
-            found.loadings = loadings
+    def columns(self, features: np.ndarray) -> Columns:
+        """Return the columns of these features."""
+        return self._columns
 
     def solve(self, l1_bound: float, rank: int, *, stop_at: float = np.inf) -> Components:
         """Return the components under an L1 bound, of which the first `rank` are known.
@@ -154,39 +151,38 @@ class ComponentPath:
         There may be fewer if these already have `stop_at` features.
         """
         with self._lock:
-            found = self.bounds.get(l1_bound) or self._empty()
+            found = self.bounds.get(l1_bound) or self.empty(self.features_for(l1_bound))
             self.bounds[l1_bound] = found
         with found.lock:  # searches that need the same bound wait for each other
+            columns = self.columns(found.features) if found.n_known < rank else None
             selected = found.loadings[: found.n_known].any(axis=0)
             while found.n_known < rank and np.count_nonzero(selected) < stop_at:
                 k = found.n_known
-                self._solve_next(found, k, float(l1_bound))
+                self._solve_next(found, k, columns, float(l1_bound))
                 selected |= found.loadings[k] != 0.0
                 found.n_known += 1
         return found
 
-    def _solve_next(self, found: Components, k: int, l1_bound: float) -> None:
+    def _solve_next(self, found: Components, k: int, columns: Columns, l1_bound: float) -> None:
         """Compute component k, given those before it."""
         m = 0 if self._is_orthogonal else k  # number of components that are subtracted
         scores, loadings, scales = found.scores[:m], found.loadings[:m], found.scales[:m]
         earlier = (scores, loadings, scales, found.scores[: k - m])
-        F, gap_starts, gap_samples = self._columns
-        v, image, norms = found.loadings[k], self.starts.images[k].copy(), self._norms
-        v[:] = self._vectors[k]
-        fills = np.zeros(gap_samples.size)
+        v, image, norms = found.loadings[k], self.starts.images[k].copy(), columns.norms
+        v[:] = self.starts.vectors[k, columns.features]
+        fills = np.zeros(columns.gap_samples.size)
         if m:
             image -= scales * (loadings @ v) @ scores
             norms = norms + np.abs(scales) @ np.abs(loadings)
-        if m and gap_samples.size:
-            # Missing cells of the residual have the mean of its observed cells.
-            at_gaps, change = self._components_at_gaps(found, m)
-            fills = at_gaps - change
-            np.add.at(image, gap_samples, at_gaps * v[self._gap_features])
-            norms = norms + np.sqrt(np.bincount(self._gap_features, fills**2, norms.size))
         if m and self._centring.fill is not None:
-            image -= self.fill_change(found, m) * self.starts.at_gaps[k]
+            # Missing cells of the residual have the mean of its observed cells.
+            at_gaps, found.fill_changes[k] = self._components_at_gaps(found, m, columns)
+            fills = at_gaps - found.fill_changes[k]
+            np.add.at(image, columns.gap_samples, at_gaps * v[columns.gap_columns])
+            norms = norms + np.sqrt(np.bincount(columns.gap_columns, fills**2, norms.size))
+            image -= found.fill_changes[k] * self.starts.at_gaps[k]
         found.scores[k], found.scales[k], found.n_iter[k], found.converged[k] = alternate(
-            (F, gap_starts, gap_samples, fills),
+            (columns.values, columns.gap_starts, columns.gap_samples, fills),
             norms,
             earlier,
             (v, image),
@@ -199,30 +195,30 @@ class ComponentPath:
             found.loadings[k] *= -1.0
             found.scores[k] *= -1.0
 
-    def _components_at_gaps(self, found: Components, m: int) -> tuple[np.ndarray, float]:
+    def _components_at_gaps(
+        self, found: Components, m: int, columns: Columns
+    ) -> tuple[np.ndarray, float]:
         """Return the sum of m components at the missing cells, and its mean at the others."""
-        at_gaps = np.zeros(self._gap_features.size)
+        at_gaps = np.zeros(columns.gap_columns.size)
         total = 0.0
         for u, v, scale in zip(found.scores[:m], found.loadings[:m], found.scales, strict=False):
-            at_gaps += scale * u[self._columns[2]] * v[self._gap_features]
+            at_gaps += scale * u[columns.gap_samples] * v[columns.gap_columns]
             total += scale * u.sum() * v.sum()
         return at_gaps, float(total - at_gaps.sum()) / self._centring.n_observed
 
-    def fill_change(self, found: Components, k: int) -> float:
-        """Return by how much the mean of the observed cells falls when k components go."""
-        return 0.0 if self._centring.fill is None else self._components_at_gaps(found, k)[1]
-
-    def _empty(self) -> Components:
-        (r, w), n = self._vectors.shape, self._columns[0].shape[1]
-        n_kept = self._max_iter if self.is_partial else 0
+    def empty(self, features: np.ndarray) -> Components:
+        """Return the components on some features before any is known."""
+        r, n = self.starts.images.shape
         return Components(
+            features=features,
             scores=np.zeros((r, n)),
-            loadings=np.zeros((r, w)),
+            loadings=np.zeros((r, features.size)),
             scales=np.zeros(r),
             n_iter=np.zeros(r, dtype=np.int64),
             converged=np.zeros(r, dtype=bool),
-            iterates=np.zeros((r, n_kept, n)),
-            thresholds=np.full((r, n_kept), -1.0),
+            iterates=np.zeros((r, self.n_kept, n)),
+            thresholds=np.full((r, self.n_kept), -1.0),
+            fill_changes=np.zeros(r),
         )
 
     def features(self, l1_bound: float, rank: int, stop_at: float = np.inf) -> np.ndarray | None:
@@ -234,7 +230,7 @@ class ComponentPath:
             return None
         found = self.solve(l1_bound, rank, stop_at=stop_at)
         selected = np.flatnonzero(found.loadings[: min(rank, found.n_known)].any(axis=0))
-        return None if selected.size >= stop_at else self.index[selected]
+        return None if selected.size >= stop_at else found.features[selected]
 
     def search(self, q: int, rank: int, *, tolerance: int, smallest: int) -> FeatureSet:
         """Return the set whose size is closest to q; see `bisect_l1_bound`."""
@@ -250,7 +246,8 @@ class ComponentPath:
     def loadings(self, l1_bound: float, rank: int) -> np.ndarray:
         """Return the loadings of `rank` components for all p features."""
         loadings = np.zeros((rank, self.starts.vectors.shape[1]))
-        loadings[:, self.index] = self.solve(l1_bound, rank).loadings[:rank]
+        found = self.solve(l1_bound, rank)
+        loadings[:, found.features] = found.loadings[:rank]
         return loadings
 
 

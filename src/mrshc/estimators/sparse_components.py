@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from mrshc.core import parallel
-from mrshc.core.sparse_components import ComponentPath, Starts
+from mrshc.core.sparse_components import Columns, ComponentPath, Starts
 from mrshc.core.statistics import centring
 from mrshc.core.working_set import starts_in_memory
 from mrshc.validation import check_integer, check_number, check_option, check_samples
@@ -104,8 +104,8 @@ def sparse_components(
     tol = check_number("tol", tol, low=0.0, high=np.inf)
     center = check_option("center", center, ("grand", True, False))
     is_orthogonal = check_option("orthogonal", orthogonal, (True, False))
-    offsets, index = centring(summary, center, exclude_constant=False), np.arange(p)
-    columns = offsets.columns(matrix, index)
+    offsets, features = centring(summary, center, exclude_constant=False), np.arange(p)
+    columns = offsets.columns(matrix, features)
     with parallel.threads(1):
         if init is None:
             starts = starts_in_memory(columns, offsets, r)
@@ -120,8 +120,7 @@ def sparse_components(
             filled = np.where(missing, offsets.fill or 0.0, columns)
             starts = Starts(vectors, vectors @ filled.T, vectors @ missing.T)
         path = ComponentPath(
-            columns,
-            index,
+            Columns.fill(features, np.ascontiguousarray(columns.T), offsets.fill),
             starts,
             offsets,
             max_iter=max_iter,
