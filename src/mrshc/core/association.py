@@ -203,8 +203,6 @@ def association_search(
     starts = search_grid(
         path,
         grid,
-        matrix,
-        centring,
         tolerance=0,
         smallest=smallest,
     )

@@ -149,10 +149,12 @@ def soft_threshold(slopes, n_slopes, l1_bound, weights, depths):
 # A column is left out of an iteration if its slope cannot reach this share of the last threshold.
 # If the new threshold is smaller, all slopes are computed after all. The share affects only time.
 _SHARE_OF_THRESHOLD = 0.95
+# More than the relative rounding error of single precision, in which slopes are kept.
+_ROUNDED_UP = 1.0 + 1e-6
 
 
 @compiled
-def alternate(columns, norms, earlier, start, l1_bound, limits, iterates, thresholds):
+def alternate(columns, norms, earlier, start, l1_bound, limits, anchors, iterates, thresholds):
     """Compute a sparse component of R, the data minus the earlier components, by alternation.
 
     The component maximises u'Rv subject to |u|_2 <= 1, |v|_2 <= 1 and |v|_1 <= l1_bound. R is
@@ -164,8 +166,9 @@ def alternate(columns, norms, earlier, start, l1_bound, limits, iterates, thresh
         F (w, n), the columns, one in each row; their missing cells as gap_starts (w + 1,) and
         gap_samples: those of column j are gap_samples[gap_starts[j]:gap_starts[j + 1]]; fills, what
         is added to these cells of the data minus the components.
-    norms : array (w,)
-        Upper limits of the norms of the columns of R.
+    norms : tuple
+        The norms of the columns (w,), and by how much a slope of R may exceed that of the data
+        (w,).
     earlier : tuple
         scores (m, n), loadings (m, w) and scales (m,) of the components that are subtracted, and
         the scores to which u is kept orthogonal.
@@ -173,25 +176,33 @@ def alternate(columns, norms, earlier, start, l1_bound, limits, iterates, thresh
         v (w,), the loadings to start from, which is overwritten by the result, and Rv (n,).
     limits : tuple
         max_iter; tol, the change of v in L1 norm at which it has converged; noise, the norm of Rv
-        that is a rounding error.
+        that is a rounding error; the threshold that is expected in the first iteration, or 0.
+    anchors : tuple
+        Unit vectors (A, n), and upper limits of the absolute slopes of the data there (A, w) in
+        single precision; (0, 0) if they are not shared with other runs.
     iterates, thresholds : array (max_iter, n), (max_iter,)
-        Get u and the soft threshold of each iteration, or are empty.
+        Get u and the soft threshold of each iteration; `iterates` may be empty.
 
     Returns
     -------
     u, scale, n_iter, converged
         Scores, u'Rv, the number of iterations, and whether v has converged. All are zero, and
         converged, if R is zero up to rounding errors.
+    own, at_own, is_used
+        Further anchors of this run, and which of all were near.
     """
     F = columns[0]
     loadings_of_earlier, orthogonal_to = earlier[1], earlier[3]
     v, image = start
-    max_iter, tol, noise = limits
+    max_iter, tol, noise, expected = limits
+    known, at_known = anchors
     w, n = F.shape
-    u, anchor, parts = np.empty(n), np.empty(n), np.empty(loadings_of_earlier.shape[0])
-    slopes, weights, depths, at_anchor = np.empty(w), np.empty(w), np.empty(w), np.empty(w)
+    own, at_own, n_own = np.empty((max_iter, n)), np.empty((max_iter, w), np.float32), 0
+    is_used = np.zeros(known.shape[0] + max_iter, np.bool_)
+    u, parts = np.empty(n), np.empty(loadings_of_earlier.shape[0])
+    slopes, weights, depths = np.empty(w), np.empty(w), np.empty(w)
     candidates, support, n_selected = np.empty(w, np.int64), np.arange(w), w
-    limit, scale, converged, n_iter = 0.0, 0.0, False, 0
+    limit, scale, converged, n_iter = _SHARE_OF_THRESHOLD * expected, 0.0, False, 0
     while n_iter < max_iter and not converged:
         for c in range(orthogonal_to.shape[0]):
             _add_multiple(image, -dot(orthogonal_to[c], image), orthogonal_to[c])
@@ -204,28 +215,36 @@ def alternate(columns, norms, earlier, start, l1_bound, limits, iterates, thresh
         # cannot reach the threshold are left out (1.14 to .71 s for nine start sets of 4,026
         # features).
         n_candidates, threshold = w, -1.0
-        if n_iter > 0:
-            radius = distance(u, anchor)
-            n_candidates = _find_candidates(at_anchor, norms, radius, limit, candidates)
-            if 2 * n_candidates < w:
-                _write_slopes(columns, earlier, u, parts, candidates, n_candidates, slopes)
+        nearest, radius = _nearest_anchor(u, known, own[:n_own])
+        if limit > 0.0 and nearest >= 0:
+            n_known = known.shape[0]
+            row = at_known[nearest] if nearest < n_known else at_own[nearest - n_known]
+            n_candidates = _find_candidates(row, norms, radius, limit, candidates)
+            if 6 * n_candidates < w:
+                _write_slopes(columns, earlier, u, parts, candidates, n_candidates, slopes, depths)
                 threshold = soft_threshold(slopes, n_candidates, l1_bound, weights, depths)
-        if threshold < limit or 2 * n_candidates >= w:
+                is_used[nearest] = True
+        if threshold < limit or 6 * n_candidates >= w:
             n_candidates = w
             for j in range(w):
                 candidates[j] = j
-            _write_slopes(columns, earlier, u, parts, candidates, w, slopes)
-            threshold = soft_threshold(slopes, w, l1_bound, weights, depths)
+            _write_slopes(columns, earlier, u, parts, candidates, w, slopes, depths)
             for j in range(w):
-                at_anchor[j] = abs(slopes[j])
+                at_own[n_own, j] = _ROUNDED_UP * abs(depths[j])
             for i in range(n):
-                anchor[i] = u[i]
+                own[n_own, i] = u[i]
+            is_used[known.shape[0] + n_own] = True
+            n_own += 1
+            threshold = soft_threshold(slopes, w, l1_bound, weights, depths)
+        if at_known.shape[1] > 0 and threshold >= 0.0:
+            # Which columns are left out depends on other runs, and with it rounding errors.
+            n_candidates = _keep_large(candidates, n_candidates, slopes, threshold)
+            threshold = soft_threshold(slopes, n_candidates, l1_bound, weights, depths)
         if threshold < 0.0:
             break
-        if n_iter < thresholds.size:
-            thresholds[n_iter] = threshold
-            for i in range(n):
-                iterates[n_iter, i] = u[i]
+        thresholds[n_iter] = threshold
+        for i in range(n * (n_iter < iterates.shape[0])):
+            iterates[n_iter, i] = u[i]
         limit = _SHARE_OF_THRESHOLD * threshold
         moved, scale, n_selected = _replace_loadings(
             candidates, n_candidates, weights, slopes, v, support, n_selected
@@ -233,22 +252,49 @@ def alternate(columns, norms, earlier, start, l1_bound, limits, iterates, thresh
         converged, n_iter = moved <= tol, n_iter + 1
         _write_image(columns, earlier, support, n_selected, v, image)
     else:
-        return u, scale, n_iter, converged
+        return u, scale, n_iter, converged, own[:n_own], at_own[:n_own], is_used
     for j in range(w):
         v[j] = 0.0
     for i in range(n):
         u[i] = 0.0
-    return u, 0.0, 0, True
+    return u, 0.0, 0, True, own[:n_own], at_own[:n_own], is_used
+
+
+@compiled
+def _nearest_anchor(u, known, own):
+    """Return the position of the nearest anchor, those of this run counted last, and its distance.
+
+    The position is -1 if there is none.
+    """
+    nearest, smallest = -1, np.inf
+    for a in range(known.shape[0] + own.shape[0]):
+        anchor = known[a] if a < known.shape[0] else own[a - known.shape[0]]
+        radius = distance(u, anchor)
+        if radius < smallest:
+            nearest, smallest = a, radius
+    return nearest, smallest
 
 
 @compiled
 def _find_candidates(at_anchor, norms, radius, limit, candidates):
     """Write the columns whose slopes may reach a limit, and return their number."""
+    of_columns, margins = norms
     n_candidates = 0
-    for j in range(norms.size):
+    for j in range(of_columns.size):
         candidates[n_candidates] = j
-        n_candidates += at_anchor[j] + norms[j] * radius >= limit
+        n_candidates += at_anchor[j] + of_columns[j] * radius + margins[j] >= limit
     return n_candidates
+
+
+@compiled
+def _keep_large(candidates, n_candidates, slopes, threshold):
+    """Move the candidates with slopes near or above the threshold to the front."""
+    n_kept = 0
+    for c in range(n_candidates):
+        if abs(slopes[c]) >= _SHARE_OF_THRESHOLD * threshold:
+            candidates[n_kept], slopes[n_kept] = candidates[c], slopes[c]
+            n_kept += 1
+    return n_kept
 
 
 @compiled
@@ -284,15 +330,15 @@ def _add_multiple(vector, factor, other):
 
 
 @compiled
-def _write_slopes(columns, earlier, u, parts, candidates, n_candidates, slopes):
-    """Write R'u at the first candidates; `parts` is overwritten."""
+def _write_slopes(columns, earlier, u, parts, candidates, n_candidates, slopes, of_data):
+    """Write R'u and the slopes of the data at the first candidates; `parts` is overwritten."""
     F, gap_starts, gap_samples, fills = columns
     scores, loadings, scales, _ = earlier
     for k in range(parts.size):
         parts[k] = scales[k] * dot(scores[k], u)
     for c in range(n_candidates):
         j = candidates[c]
-        slope = dot(F[j], u)
+        slope = of_data[c] = dot(F[j], u)
         for k in range(parts.size):
             slope -= parts[k] * loadings[k, j]
         for g in range(gap_starts[j], gap_starts[j + 1]):

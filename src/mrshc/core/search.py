@@ -89,8 +89,6 @@ def search(
             search_grid(
                 path,
                 plan.grid,
-                matrix,
-                centring,
                 tolerance=plan.tolerance,
                 smallest=smallest,
             ),

@@ -20,6 +20,8 @@ from mrshc.core.statistics import Centring
 # The bisection ends when its interval is no wider. Loadings have converged to 1e-7, so the features
 # of closer bounds differ by rounding errors only.
 _SMALLEST_INTERVAL = 1e-7
+# In more values, columns are left out by what is known of the runs under other bounds.
+_MANY_VALUES = 1 << 17
 # A loading of the first singular vector is zero if it is no larger than this share of the largest.
 _ZERO_LOADING = 1e-10
 
@@ -91,11 +93,32 @@ class Components:
     n_iter: np.ndarray  # (r,)
     converged: np.ndarray  # (r,)
     iterates: np.ndarray  # (r, max_iter, n), u of each iteration; empty if not kept
-    thresholds: np.ndarray  # (r, max_iter), the soft threshold of each iteration
+    thresholds: np.ndarray  # (r, max_iter), the soft threshold of each iteration, or -1
     fill_changes: np.ndarray  # (r,), by how much the mean of the observed cells fell before
     n_known: int = 0
     n_checked: int = 0  # how many are known to need no other features
+    longest: float = 0.0  # norm of the longest column
     lock: Lock = field(default_factory=Lock)
+
+    def restart(self, n_valid: int, added: np.ndarray) -> None:
+        """Keep the first components; the others are to be computed on further features."""
+        loadings, old = self.loadings, self.features
+        self.features = np.union1d(old, added)
+        self.loadings = np.zeros((len(loadings), self.features.size))
+        positions = np.searchsorted(self.features, old)
+        self.loadings[:n_valid, positions] = loadings[:n_valid]
+        self.thresholds[n_valid:] = -1.0
+        self.n_known = n_valid
+
+
+@dataclass(frozen=True, eq=False)
+class _Run:
+    """Unit vectors near the iterates of a run, upper limits of the slopes there, and more."""
+
+    anchors: list[np.ndarray]  # (n,)
+    slopes: list[np.ndarray]  # (w,), in single precision
+    n_own: int
+    first_threshold: float
 
 
 class ComponentPath:
@@ -136,6 +159,11 @@ class ComponentPath:
         loadings = np.abs(starts.vectors[0])
         self._n_unbounded = int((loadings > _ZERO_LOADING * loadings.max()).sum())
         self._columns, self._centring = columns, centring
+        # For each component, what is known of its run under other bounds. Small data are computed
+        # on anew in less time.
+        self._runs: list[dict[float, _Run]] = [{} for _ in starts.vectors]
+        self._shares_anchors = columns.values.size > _MANY_VALUES
+        self._n_anchors = 0
 
     def features_for(self, l1_bound: float) -> np.ndarray:
         """Return the features on which the components are computed."""
@@ -144,6 +172,10 @@ class ComponentPath:
     def columns(self, features: np.ndarray) -> Columns:
         """Return the columns of these features."""
         return self._columns
+
+    def check(self, bounds: dict[float, Components]) -> bool:
+        """Return whether the components of these bounds are right; forget those that are not."""
+        return True
 
     def solve(self, l1_bound: float, rank: int, *, stop_at: float = np.inf) -> Components:
         """Return the components under an L1 bound, of which the first `rank` are known.
@@ -159,8 +191,8 @@ class ComponentPath:
             while found.n_known < rank and np.count_nonzero(selected) < stop_at:
                 k = found.n_known
                 self._solve_next(found, k, columns, float(l1_bound))
-                selected |= found.loadings[k] != 0.0
                 found.n_known += 1
+                selected |= found.loadings[k] != 0.0
         return found
 
     def _solve_next(self, found: Components, k: int, columns: Columns, l1_bound: float) -> None:
@@ -168,32 +200,62 @@ class ComponentPath:
         m = 0 if self._is_orthogonal else k  # number of components that are subtracted
         scores, loadings, scales = found.scores[:m], found.loadings[:m], found.scales[:m]
         earlier = (scores, loadings, scales, found.scores[: k - m])
-        v, image, norms = found.loadings[k], self.starts.images[k].copy(), columns.norms
+        n = columns.values.shape[1]
+        v, image = found.loadings[k], self.starts.images[k].copy()
+        margins = np.zeros(v.size)  # by how much a slope may exceed that of the data
         v[:] = self.starts.vectors[k, columns.features]
+        found.longest = float(columns.norms.max(initial=0.0))
         fills = np.zeros(columns.gap_samples.size)
         if m:
             image -= scales * (loadings @ v) @ scores
-            norms = norms + np.abs(scales) @ np.abs(loadings)
+            margins += np.abs(scales) @ np.abs(loadings)
         if m and self._centring.fill is not None:
             # Missing cells of the residual have the mean of its observed cells.
             at_gaps, found.fill_changes[k] = self._components_at_gaps(found, m, columns)
             fills = at_gaps - found.fill_changes[k]
             np.add.at(image, columns.gap_samples, at_gaps * v[columns.gap_columns])
-            norms = norms + np.sqrt(np.bincount(columns.gap_columns, fills**2, norms.size))
+            margins += np.sqrt(np.bincount(columns.gap_columns, fills**2, v.size))
             image -= found.fill_changes[k] * self.starts.at_gaps[k]
-        found.scores[k], found.scales[k], found.n_iter[k], found.converged[k] = alternate(
+        anchors, expected = self._anchors_for(k, l1_bound, columns)
+        u, scale, n_iter, converged, own, at_own, is_used = alternate(
             (columns.values, columns.gap_starts, columns.gap_samples, fills),
-            norms,
+            (columns.norms, margins),
             earlier,
             (v, image),
             l1_bound,
-            self._limits,
+            (*self._limits, expected),
+            anchors,
             found.iterates[k],
             found.thresholds[k],
         )
+        found.scores[k], found.scales[k], found.n_iter[k] = u, scale, n_iter
+        found.converged[k] = converged
+        if self._shares_anchors:
+            of_run = [*anchors[0], *own.copy()], [*anchors[1], *at_own.copy()]
+            near = ([part[a] for a in np.flatnonzero(is_used)] for part in of_run)
+            run = _Run(*near, len(own), max(found.thresholds[k, 0], 0.0))
+            with self._lock:
+                self._runs[k][l1_bound] = run
+                self._n_anchors += run.n_own
+                while self._n_anchors > n and len(self._runs[k]) > 1:  # the memory is limited
+                    self._n_anchors -= self._runs[k].pop(next(iter(self._runs[k]))).n_own
         if v[np.abs(v).argmax()] < 0.0:
             found.loadings[k] *= -1.0
             found.scores[k] *= -1.0
+
+    def _anchors_for(
+        self, k: int, l1_bound: float, columns: Columns
+    ) -> tuple[tuple[np.ndarray, np.ndarray], float]:
+        """Return the anchors of the run under the nearest bound, and its first threshold."""
+        w, n = columns.values.shape
+        if not self._shares_anchors:
+            return (np.empty((0, n)), np.empty((0, 0), dtype=np.float32)), 0.0
+        with self._lock:
+            runs = self._runs[k]
+            if not runs:
+                return (np.empty((0, n)), np.empty((0, w), dtype=np.float32)), 0.0
+            run = runs[min(runs, key=lambda bound: (abs(bound - l1_bound), bound))]
+        return (np.array(run.anchors), np.array(run.slopes)), run.first_threshold
 
     def _components_at_gaps(
         self, found: Components, m: int, columns: Columns
@@ -217,7 +279,7 @@ class ComponentPath:
             n_iter=np.zeros(r, dtype=np.int64),
             converged=np.zeros(r, dtype=bool),
             iterates=np.zeros((r, self.n_kept, n)),
-            thresholds=np.full((r, self.n_kept), -1.0),
+            thresholds=np.full((r, self._max_iter), -1.0),
             fill_changes=np.zeros(r),
         )
 

@@ -10,7 +10,6 @@ features.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -22,8 +21,9 @@ from mrshc.core.data.matrix import DataMatrix
 from mrshc.core.sparse_components import Columns, ComponentPath, Components, FeatureSet, Starts
 from mrshc.core.statistics import Centring
 
-# Data with no more values, 8 MB in double precision, are computed on with all features.
-_ALL_VALUES = 1 << 20
+# Data with no more values are computed on with all features: 268 MB in double precision if they are
+# in memory, and 8 MB if they are not.
+_ALL_VALUES, _ALL_STORED = 1 << 25, 1 << 20
 # Components under an L1 bound begin with this multiple of the squared bound, and these additional
 # features, for each vector by which features are chosen. In noise, a component has about twice the
 # squared bound. These numbers and the next affect the number of passes and the time, but not the
@@ -42,9 +42,6 @@ _WINDOW, _ROUNDING = 1_024, 1e-7
 # Number of products with a block that are computed at once, which limits the memory.
 _PRODUCTS = 256
 
-_Key = tuple[float, int, Components]  # L1 bound, and the number of the component
-
-
 def component_path(
     matrix: DataMatrix, centring: Centring, *, rank: int, max_features: int, **options: Any
 ) -> ComponentPath:
@@ -54,7 +51,7 @@ def component_path(
     or once if all features are in memory anyway.
     """
     n, p = matrix.shape
-    if n * p <= _ALL_VALUES or p <= n:
+    if n * p <= (_ALL_VALUES if matrix.in_memory else _ALL_STORED) or p <= n:
         features = np.arange(p)
         columns = centring.columns(matrix, features)
         starts = starts_in_memory(columns, centring, rank)
@@ -64,20 +61,16 @@ def component_path(
     for part in matrix.map(lambda block, start: _gram(centring(block, start))):
         gram += part
     starts = _starts(matrix, centring, _leading_eigenvectors(gram, rank))
-    path = WorkingSetPath(matrix, starts, centring, max_features=max_features, **options)
-    # Sparse components are not singular vectors, so features are chosen by the products with the
-    # scores of a few sparse components, too. Without this, most components fail the check.
-    pilots = [np.sqrt(max_features / share) for share in (16, 4, 2)]
-    scores = [path.solve(max(bound, 1.0), rank).scores for bound in pilots]
-    products = np.split(_multiply(matrix, centring, np.concatenate(scores)), len(pilots))
-    path.forget()
-    for bound, of_bound in zip(pilots, products, strict=True):
-        path.add_guide(bound, of_bound, matrix)
-    return path
+    return WorkingSetPath(matrix, starts, centring, max_features=max_features, **options)
 
 
 class WorkingSetPath(ComponentPath):
-    """Sparse components, those of each L1 bound computed on a few of the features."""
+    """Sparse components, those of each L1 bound computed on a few of the features.
+
+    Outside the working set, the earlier components have no loadings, so the slope of a feature is
+    its inner product with u, apart from the filling of missing values. It must not exceed the
+    threshold of the iteration.
+    """
 
     def __init__(
         self,
@@ -91,36 +84,39 @@ class WorkingSetPath(ComponentPath):
         n, p = matrix.shape
         nothing = Columns.fill(np.empty(0, np.intp), np.empty((0, n)), None)
         super().__init__(nothing, starts, centring, **options)
-        self.n_kept = self._max_iter
-        self.norm = 0.0  # largest norm of a column in memory
-        self.in_memory = np.empty(0, dtype=np.intp)  # features, in increasing order
+        self.n_kept, self._matrix = self._max_iter, matrix
+        self._features = np.empty(0, dtype=np.intp)  # those in memory, in increasing order
         self._values = np.empty((0, n))  # of these, centred, with NaN for missing values
         self._most = min(_PER_SQUARED_BOUND * max_features // 2 + _ADDITIONAL, p)
         self._guides: list[tuple[float, np.ndarray]] = []
-        self.add_guide(0.0, starts.vectors, matrix)
+        self._add_guide(0.0, starts.vectors)
+        # Sparse components are not singular vectors, so features are chosen by the products with
+        # the scores of a few sparse components, too. Without this, most components fail.
+        pilots = [max(np.sqrt(max_features / share), 1.0) for share in (16, 4, 2)]
+        rank = len(starts.vectors)
+        scores = np.concatenate([self.solve(bound, rank).scores for bound in pilots])
+        products = np.split(_multiply(matrix, centring, scores), len(pilots))
+        self.bounds.clear()
+        for bound, of_bound in zip(pilots, products, strict=True):
+            self._add_guide(bound, of_bound)
 
-    def add_guide(self, l1_bound: float, products: np.ndarray, matrix: DataMatrix) -> None:
+    def _add_guide(self, l1_bound: float, products: np.ndarray) -> None:
         """Choose features near this bound by the largest products in each row (r, p)."""
-        sizes = -np.abs(products)
+        sizes = -np.abs(products)  # the largest come first
         largest = np.argpartition(sizes, self._most - 1, axis=1)[:, : self._most]
         order = np.argsort(np.take_along_axis(sizes, largest, axis=1), axis=1, kind="stable")
         self._guides.append((l1_bound, np.take_along_axis(largest, order, axis=1)))
-        self.load(np.unique(largest), matrix)
+        self._load(np.unique(largest))
 
-    def load(self, features: np.ndarray, matrix: DataMatrix) -> None:
+    def _load(self, features: np.ndarray) -> None:
         """Read features that are not in memory yet."""
-        new = np.setdiff1d(features, self.in_memory)
+        new = np.setdiff1d(features, self._features)
         if new.size:
-            every = np.concatenate([self.in_memory, new])
+            every = np.concatenate([self._features, new])
             order = np.argsort(every)
-            added = self._centring.columns(matrix, new).T
-            self.norm = max(self.norm, np.sqrt(np.nansum(np.square(added), axis=1).max()))
+            added = self._centring.columns(self._matrix, new).T
             self._values = np.concatenate([self._values, added])[order]
-            self.in_memory = every[order]
-
-    def forget(self) -> None:
-        """Drop all components."""
-        self.bounds.clear()
+            self._features = every[order]
 
     def features_for(self, l1_bound: float) -> np.ndarray:
         count = int(_PER_SQUARED_BOUND * l1_bound**2) + _ADDITIONAL
@@ -134,25 +130,30 @@ class WorkingSetPath(ComponentPath):
         return np.unique(np.concatenate(parts))
 
     def columns(self, features: np.ndarray) -> Columns:
-        values = self._values[np.searchsorted(self.in_memory, features)]
+        values = self._values[np.searchsorted(self._features, features)]
         return Columns.fill(features, values, self._centring.fill)
 
-    def unchecked(self) -> Iterator[_Key]:
-        """Yield the bound and the number of each component that is not checked."""
-        for bound, found in self.bounds.items():
-            for k in range(found.n_checked, found.n_known):
-                yield bound, k, found
+    def check(self, bounds: dict[float, Components]) -> bool:
+        """Check the components that are not checked yet; return whether all hold.
 
-    def replace(self, l1_bound: float, n_valid: int, violators: np.ndarray) -> None:
-        """Keep the first components under a bound, and compute the others on further features."""
-        old = self.bounds[l1_bound]
-        found = self.empty(np.union1d(old.features, violators))
-        positions = np.searchsorted(found.features, old.features)
-        found.loadings[:n_valid, positions] = old.loadings[:n_valid]
-        for name in ("scores", "scales", "n_iter", "converged", "fill_changes"):
-            getattr(found, name)[:n_valid] = getattr(old, name)[:n_valid]
-        found.n_known = found.n_checked = n_valid
-        self.bounds[l1_bound] = found
+        Those that do not hold are forgotten, and their bound gets further features.
+        """
+        # Neighbours in this order have similar iterates.
+        unchecked = sorted(
+            (k, bound) for bound, found in bounds.items() for k in range(found.n_checked, found.n_known)
+        )
+        if not unchecked:
+            return True
+        check = _Check(unchecked, bounds, self._matrix, self._centring)
+        near, exceeded = zip(*self._matrix.map(check), strict=True)
+        positions, features = np.divmod(np.unique(np.concatenate(near)), self._matrix.shape[1])
+        failed = [unchecked[i] for i in np.flatnonzero(np.logical_or.reduce(exceeded))]
+        for position, (bound, found) in enumerate(bounds.items()):
+            found.n_checked = min([k for k, other in failed if other == bound], default=found.n_known)
+            if found.n_checked < found.n_known:
+                found.restart(found.n_checked, features[positions == position])
+        self._load(np.concatenate([found.features for found in bounds.values()]))
+        return not failed
 
 
 def _nearest(of_bounds: dict[float, Any], l1_bound: float) -> Any:
@@ -220,13 +221,7 @@ def _starts(matrix: DataMatrix, centring: Centring, left: np.ndarray) -> Starts:
 
 
 def search_grid(
-    path: ComponentPath,
-    grid: list[tuple[int, int]],
-    matrix: DataMatrix,
-    centring: Centring,
-    *,
-    tolerance: int,
-    smallest: int,
+    path: ComponentPath, grid: list[tuple[int, int]], *, tolerance: int, smallest: int
 ) -> list[FeatureSet]:
     """Return the feature set of each pair (q, rank), by Algorithm 1.
 
@@ -243,35 +238,8 @@ def search_grid(
 
     while True:
         found = dict(zip(order, parallel.run(search, order), strict=True))
-        if not isinstance(path, WorkingSetPath) or _all_hold(path, matrix, centring):
+        if path.check(path.bounds):
             return [found[i] for i in range(len(grid))]
-
-
-def _all_hold(path: WorkingSetPath, matrix: DataMatrix, centring: Centring) -> bool:
-    """Check all components that are not checked yet; drop those that do not hold.
-
-    Outside the working set, the earlier components have no loadings, so the slope of a feature is
-    its inner product with u, apart from the filling of missing values. It must not exceed the
-    threshold of the iteration.
-    """
-    unchecked = sorted(path.unchecked(), key=lambda key: (key[1], key[0]))
-    if not unchecked:
-        return True
-    check = _Check(path, unchecked, centring, is_grouped=not isinstance(matrix, DeviceMatrix))
-    near, exceeded = zip(*matrix.map(check), strict=True)
-    codes, failed = np.unique(np.concatenate(near)), np.logical_or.reduce(exceeded)
-    bounds, features = np.divmod(codes, matrix.shape[1])
-    for found in path.bounds.values():
-        found.n_checked = found.n_known
-    added = []
-    for position, l1_bound in enumerate(path.bounds):
-        ks = [unchecked[i][1] for i in np.flatnonzero(failed) if unchecked[i][0] == l1_bound]
-        if ks:
-            added.append(features[bounds == position])
-            path.replace(l1_bound, min(ks), added[-1])
-    if added:
-        path.load(np.unique(np.concatenate(added)), matrix)
-    return not added
 
 
 class _Check:
@@ -284,26 +252,33 @@ class _Check:
     """
 
     def __init__(
-        self, path: WorkingSetPath, unchecked: list[_Key], centring: Centring, *, is_grouped: bool
+        self,
+        unchecked: list[tuple[int, float]],
+        bounds: dict[float, Components],
+        matrix: DataMatrix,
+        centring: Centring,
     ) -> None:
-        used = [found.thresholds[k] >= 0.0 for _, k, found in unchecked]
-        parts = list(zip(unchecked, used, strict=True))
-        self._iterates = np.concatenate([f.iterates[k][mask] for (_, k, f), mask in parts])
-        self._thresholds = np.concatenate([f.thresholds[k][mask] for (_, k, f), mask in parts])
+        self._centring, self._n_owners = centring, len(unchecked)
+        components = [(bounds[bound], k) for k, bound in unchecked]
+        used = [found.thresholds[k] >= 0.0 for found, k in components]
+        parts = list(zip(components, used, strict=True))
+        self._iterates = np.concatenate([found.iterates[k][mask] for (found, k), mask in parts])
+        self._thresholds = np.concatenate([found.thresholds[k][mask] for (found, k), mask in parts])
         self._owners = np.repeat(np.arange(len(parts)), [mask.sum() for mask in used])
-        positions = {bound: position for position, bound in enumerate(path.bounds)}
-        self._bounds = np.array([positions[bound] for bound, _, _ in unchecked])[self._owners]
-        self._changes = np.abs([f.fill_changes[k] for _, k, f in unchecked])[self._owners]
-        self._n_owners, self._centring = len(parts), centring
+        self._changes = np.abs([found.fill_changes[k] for found, k in components])[self._owners]
+        order = {bound: position for position, bound in enumerate(bounds)}
+        self._bounds = np.array([order[bound] for _, bound in unchecked])[self._owners]
         # Whether a feature is in the working set of a bound; the last column is for all others.
-        n_in_memory = path.in_memory.size
-        self._position = np.full(path.starts.vectors.shape[1], n_in_memory)
-        self._position[path.in_memory] = np.arange(n_in_memory)
-        self._is_member = np.zeros((len(path.bounds), n_in_memory + 1), dtype=bool)
-        for row, found in zip(self._is_member, path.bounds.values(), strict=True):
-            row[self._position[found.features]] = True
-        reach = (_SHARE if is_grouped else 0.0) * self._thresholds / path.norm
-        self._groups = _group(self._iterates, reach)
+        sets = [found.features for found in bounds.values()]
+        every = np.unique(np.concatenate(sets))
+        self._position = np.full(matrix.shape[1], every.size)
+        self._position[every] = np.arange(every.size)
+        self._is_member = np.zeros((len(sets), every.size + 1), dtype=bool)
+        for row, features in zip(self._is_member, sets, strict=True):
+            row[self._position[features]] = True
+        is_grouped = not isinstance(matrix, DeviceMatrix)
+        longest = max(found.longest for found in bounds.values())
+        self._groups = _group(self._iterates, is_grouped * _SHARE * self._thresholds / longest)
 
     def __call__(self, block: Any, start: int) -> tuple[np.ndarray, np.ndarray]:
         """Return what exceeds or nearly exceeds a threshold, and which components do not hold.
