@@ -48,6 +48,11 @@ LARGE = {
 N_FIRST = 5
 
 
+def say(*words):
+    """Print at once, also to a pipe."""
+    print(*words, flush=True)  # noqa: T201
+
+
 def association(**options):
     """Return the recommended estimator of this version or of 0.2.0."""
     import mrshc
@@ -89,11 +94,11 @@ def fits(data):
 def serve(data):
     """Fit what is named in each line of the standard input, and print the seconds."""
     functions = fits(data)
-    print(json.dumps(sorted(functions)), flush=True)  # noqa: T201
+    say(json.dumps(sorted(functions)))
     for line in sys.stdin:
         started = time.perf_counter()
         functions[line.strip()]()
-        print(time.perf_counter() - started, flush=True)  # noqa: T201
+        say(time.perf_counter() - started)
 
 
 def serve_large(name, path):
@@ -117,8 +122,12 @@ def serve_large(name, path):
     model.fit(X)
     seconds = time.perf_counter() - started
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    answer = {"seconds": seconds, "gb": (peak - before) / 1e6, "features": int(model.n_features_selected_)}
-    print(json.dumps(answer), flush=True)  # noqa: T201
+    answer = {
+        "seconds": seconds,
+        "gb": (peak - before) / 1e6,
+        "features": int(model.n_features_selected_),
+    }
+    say(json.dumps(answer))
 
 
 class Version:
@@ -141,7 +150,8 @@ class Version:
 
     def seconds(self, name):
         """Return the seconds of a fit."""
-        print(name, file=self._process.stdin, flush=True)  # noqa: T201
+        self._process.stdin.write(f"{name}\n")
+        self._process.stdin.flush()
         return float(self._process.stdout.readline())
 
     def stop(self):
@@ -153,14 +163,22 @@ class Version:
         with tempfile.TemporaryDirectory() as folder:
             environment = os.environ | {"NUMBA_CACHE_DIR": folder, "HOME": folder}
             started = time.perf_counter()
-            subprocess.run([self.python, "-c", code], env=environment, cwd=folder, check=True,
-                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            subprocess.run(
+                [self.python, "-c", code],
+                env=environment,
+                cwd=folder,
+                check=True,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
             return time.perf_counter() - started
 
     def large(self, name, path):
         """Return the figures of a fit of large data."""
         command = [self.python, __file__, "--large", name, "--data", path]
-        return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+        return json.loads(
+            subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        )
 
 
 def show(name, pairs, limit):
@@ -168,16 +186,22 @@ def show(name, pairs, limit):
     new, old = (statistics.median(part) for part in zip(*pairs, strict=True))
     ratio = statistics.median(a / b for a, b in pairs)
     verdict = "met" if ratio <= limit else "missed"
-    print(f"{name:30} {old:8.3f} {new:8.3f} s  ratio {ratio:5.2f}  limit {limit:4} {verdict}", flush=True)  # noqa: T201
+    say(
+        f"{name:30} {old:8.3f} {new:8.3f} s  ratio {ratio:5.2f}  limit {limit:4} {verdict}",
+    )
 
 
 def main():
     """Measure the parts that are named."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("python", nargs="?", help="interpreter of the environment of 0.2.0")
-    parser.add_argument("--parts", nargs="+", default=["fits", "first"], choices=["fits", "first", "large"])
+    parser.add_argument(
+        "--parts", nargs="+", default=["fits", "first"], choices=["fits", "first", "large"]
+    )
     parser.add_argument("--cases", nargs="+", default=list(CASES), help="of fits, or of large")
-    parser.add_argument("--data", type=Path, help="folder with lymphoma.npz; for large data, a file")
+    parser.add_argument(
+        "--data", type=Path, help="folder with lymphoma.npz; for large data, a file"
+    )
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--large", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -214,7 +238,7 @@ def compare(options):
                 tuple(v.first(made + code.replace("FIT", fit[v])) for v in (new, old))
                 for _ in range(N_FIRST)
             ]
-            print([f"{a:.1f}" for a, _ in pairs])  # noqa: T201
+            say([f"{a:.1f}" for a, _ in pairs])
             show(name, pairs, 0.4)
     if "large" in options.parts:
         compare_large(new, old)
@@ -235,7 +259,9 @@ def compare_large(new, old):
             X.flush()
             del X
             for label, version in (("0.2.0", old), ("new", new)):
-                print(f"{name:30} {label:6} {version.large(name, path)}  limits {seconds} s, {gb} GB", flush=True)  # noqa: T201
+                say(
+                    f"{name:30} {label:6} {version.large(name, path)}  limits {seconds} s, {gb} GB",
+                )
 
 
 if __name__ == "__main__":

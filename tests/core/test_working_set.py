@@ -41,7 +41,7 @@ def few_features(monkeypatch):
     """Begin with so few features that most components fail the check."""
     monkeypatch.setattr(working_set, "_ALL_VALUES", 0)
     monkeypatch.setattr(working_set, "_ALL_STORED", 0)
-    monkeypatch.setattr(working_set, "_PER_SQUARED_BOUND", 0)
+    monkeypatch.setattr(working_set, "_PER_FEATURE", 0)
     monkeypatch.setattr(working_set, "_ADDITIONAL", 8)
     use_small_blocks(monkeypatch, 24 * 60)
 

@@ -8,6 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
+from threading import Lock
 from typing import Any, TypeVar
 
 import joblib
@@ -24,6 +25,17 @@ Progress = Callable[[int, int], None]
 _n_threads: ContextVar[int] = ContextVar("_n_threads", default=1)
 
 
+class _Fits:
+    """The fits that are running, and the number of BLAS threads before them."""
+
+    def __init__(self) -> None:
+        self.lock, self.n_running = Lock(), 0
+        self.limits: Any = None
+
+
+_fits = _Fits()
+
+
 @contextmanager
 def threads(n_jobs: int | None) -> Iterator[None]:
     """Within this context, `run` uses as many threads as `n_jobs` says in joblib.
@@ -32,10 +44,26 @@ def threads(n_jobs: int | None) -> Iterator[None]:
     """
     token = _n_threads.set(min(joblib.effective_n_jobs(n_jobs), joblib.cpu_count()))
     try:
-        with _blas().limit(limits=1, user_api="blas"):
+        with _one_blas_thread():
             yield
     finally:
         _n_threads.reset(token)
+
+
+@contextmanager
+def _one_blas_thread() -> Iterator[None]:
+    # The number belongs to the process, so the last of overlapping fits restores it.
+    with _fits.lock:
+        if not _fits.n_running:
+            _fits.limits = _blas().limit(limits=1, user_api="blas")
+        _fits.n_running += 1
+    try:
+        yield
+    finally:
+        with _fits.lock:
+            _fits.n_running -= 1
+            if not _fits.n_running:
+                _fits.limits.restore_original_limits()
 
 
 def n_threads() -> int:

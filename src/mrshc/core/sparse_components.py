@@ -81,6 +81,28 @@ class Columns:
         norms = np.sqrt(np.einsum("ij,ij->i", values, values))
         return cls(features, values, norms, gap_starts, samples, columns)
 
+    @classmethod
+    def merge(cls, one: Columns, other: Columns) -> Columns:
+        """Return the columns of two disjoint sets of features."""
+        order = np.argsort(np.concatenate([one.features, other.features]))
+        place = np.argsort(order)
+        columns = place[np.concatenate([one.gap_columns, other.gap_columns + one.features.size])]
+        cells = np.argsort(columns, kind="stable")
+        merged = (
+            np.concatenate(pair)[order]
+            for pair in (
+                (one.features, other.features),
+                (one.values, other.values),
+                (one.norms, other.norms),
+            )
+        )
+        return cls(
+            *merged,
+            np.searchsorted(columns[cells], np.arange(order.size + 1)),
+            np.concatenate([one.gap_samples, other.gap_samples])[cells],
+            columns[cells],
+        )
+
 
 @dataclass(eq=False)
 class Components:
@@ -97,18 +119,19 @@ class Components:
     fill_changes: np.ndarray  # (r,), by how much the mean of the observed cells fell before
     n_known: int = 0
     n_checked: int = 0  # how many are known to need no other features
-    longest: float = 0.0  # norm of the longest column
     lock: Lock = field(default_factory=Lock)
 
-    def restart(self, n_valid: int, added: np.ndarray) -> None:
-        """Keep the first components; the others are to be computed on further features."""
-        loadings, old = self.loadings, self.features
-        self.features = np.union1d(old, added)
-        self.loadings = np.zeros((len(loadings), self.features.size))
-        positions = np.searchsorted(self.features, old)
-        self.loadings[:n_valid, positions] = loadings[:n_valid]
-        self.thresholds[n_valid:] = -1.0
-        self.n_known = n_valid
+    def extend(self, features: np.ndarray) -> None:
+        """Add features on which further components are computed; those known have no loadings."""
+        loadings = np.zeros((len(self.loadings), features.size))
+        loadings[:, np.searchsorted(features, self.features)] = self.loadings
+        self.features, self.loadings = features, loadings
+
+    def forget(self, k: int) -> None:
+        """Forget component k and those after it."""
+        self.n_known = self.n_checked = k
+        self.loadings[k:] = 0.0
+        self.thresholds[k:] = -1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +150,7 @@ class ComponentPath:
     Parameters
     ----------
     columns : Columns
-        All features.
+        The features on which components are computed.
     starts : Starts
         Where the components start.
     centring : Centring
@@ -158,23 +181,20 @@ class ComponentPath:
         self._lock = Lock()
         loadings = np.abs(starts.vectors[0])
         self._n_unbounded = int((loadings > _ZERO_LOADING * loadings.max()).sum())
-        self._columns, self._centring = columns, centring
+        self._centring = centring
+        self.set_columns(columns)
+
+    def set_columns(self, columns: Columns) -> None:
+        """Compute on these columns from now on."""
+        self._columns = columns
         # For each component, what is known of its run under other bounds. Small data are computed
         # on anew in less time.
-        self._runs: list[dict[float, _Run]] = [{} for _ in starts.vectors]
+        self._runs: list[dict[float, _Run]] = [{} for _ in self.starts.vectors]
         self._shares_anchors = columns.values.size > _MANY_VALUES
         self._n_anchors = 0
 
-    def features_for(self, l1_bound: float) -> np.ndarray:
-        """Return the features on which the components are computed."""
-        return self._columns.features
-
-    def columns(self, features: np.ndarray) -> Columns:
-        """Return the columns of these features."""
-        return self._columns
-
-    def check(self, bounds: dict[float, Components]) -> bool:
-        """Return whether the components of these bounds are right; forget those that are not."""
+    def check(self) -> bool:
+        """Return whether all components are right; forget those that are not."""
         return True
 
     def solve(self, l1_bound: float, rank: int, *, stop_at: float = np.inf) -> Components:
@@ -183,40 +203,40 @@ class ComponentPath:
         There may be fewer if these already have `stop_at` features.
         """
         with self._lock:
-            found = self.bounds.get(l1_bound) or self.empty(self.features_for(l1_bound))
+            found = self.bounds.get(l1_bound) or self._empty()
             self.bounds[l1_bound] = found
         with found.lock:  # searches that need the same bound wait for each other
-            columns = self.columns(found.features) if found.n_known < rank else None
+            if found.features.size < self._columns.features.size:
+                found.extend(self._columns.features)
             selected = found.loadings[: found.n_known].any(axis=0)
             while found.n_known < rank and np.count_nonzero(selected) < stop_at:
                 k = found.n_known
-                self._solve_next(found, k, columns, float(l1_bound))
+                self._solve_next(found, k, float(l1_bound))
                 found.n_known += 1
                 selected |= found.loadings[k] != 0.0
         return found
 
-    def _solve_next(self, found: Components, k: int, columns: Columns, l1_bound: float) -> None:
+    def _solve_next(self, found: Components, k: int, l1_bound: float) -> None:
         """Compute component k, given those before it."""
         m = 0 if self._is_orthogonal else k  # number of components that are subtracted
         scores, loadings, scales = found.scores[:m], found.loadings[:m], found.scales[:m]
         earlier = (scores, loadings, scales, found.scores[: k - m])
-        n = columns.values.shape[1]
+        columns = self._columns
         v, image = found.loadings[k], self.starts.images[k].copy()
         margins = np.zeros(v.size)  # by how much a slope may exceed that of the data
         v[:] = self.starts.vectors[k, columns.features]
-        found.longest = float(columns.norms.max(initial=0.0))
         fills = np.zeros(columns.gap_samples.size)
         if m:
             image -= scales * (loadings @ v) @ scores
             margins += np.abs(scales) @ np.abs(loadings)
         if m and self._centring.fill is not None:
             # Missing cells of the residual have the mean of its observed cells.
-            at_gaps, found.fill_changes[k] = self._components_at_gaps(found, m, columns)
+            at_gaps, found.fill_changes[k] = self._components_at_gaps(found, m)
             fills = at_gaps - found.fill_changes[k]
             np.add.at(image, columns.gap_samples, at_gaps * v[columns.gap_columns])
             margins += np.sqrt(np.bincount(columns.gap_columns, fills**2, v.size))
             image -= found.fill_changes[k] * self.starts.at_gaps[k]
-        anchors, expected = self._anchors_for(k, l1_bound, columns)
+        anchors, expected = self._anchors_for(k, l1_bound)
         u, scale, n_iter, converged, own, at_own, is_used = alternate(
             (columns.values, columns.gap_starts, columns.gap_samples, fills),
             (columns.norms, margins),
@@ -231,23 +251,27 @@ class ComponentPath:
         found.scores[k], found.scales[k], found.n_iter[k] = u, scale, n_iter
         found.converged[k] = converged
         if self._shares_anchors:
-            of_run = [*anchors[0], *own.copy()], [*anchors[1], *at_own.copy()]
-            near = ([part[a] for a in np.flatnonzero(is_used)] for part in of_run)
-            run = _Run(*near, len(own), max(found.thresholds[k, 0], 0.0))
+            near = np.flatnonzero(is_used)
+            vectors, slopes = [*anchors[0], *own.copy()], [*anchors[1], *at_own.copy()]
+            run = _Run(
+                anchors=[vectors[a] for a in near],
+                slopes=[slopes[a] for a in near],
+                n_own=len(own),
+                first_threshold=max(found.thresholds[k, 0], 0.0),
+            )
             with self._lock:
                 self._runs[k][l1_bound] = run
                 self._n_anchors += run.n_own
-                while self._n_anchors > n and len(self._runs[k]) > 1:  # the memory is limited
+                # All of them need at most half the memory of the columns.
+                while self._n_anchors > image.size and len(self._runs[k]) > 1:
                     self._n_anchors -= self._runs[k].pop(next(iter(self._runs[k]))).n_own
         if v[np.abs(v).argmax()] < 0.0:
             found.loadings[k] *= -1.0
             found.scores[k] *= -1.0
 
-    def _anchors_for(
-        self, k: int, l1_bound: float, columns: Columns
-    ) -> tuple[tuple[np.ndarray, np.ndarray], float]:
+    def _anchors_for(self, k: int, l1_bound: float) -> tuple[tuple[np.ndarray, np.ndarray], float]:
         """Return the anchors of the run under the nearest bound, and its first threshold."""
-        w, n = columns.values.shape
+        w, n = self._columns.values.shape
         if not self._shares_anchors:
             return (np.empty((0, n)), np.empty((0, 0), dtype=np.float32)), 0.0
         with self._lock:
@@ -257,10 +281,9 @@ class ComponentPath:
             run = runs[min(runs, key=lambda bound: (abs(bound - l1_bound), bound))]
         return (np.array(run.anchors), np.array(run.slopes)), run.first_threshold
 
-    def _components_at_gaps(
-        self, found: Components, m: int, columns: Columns
-    ) -> tuple[np.ndarray, float]:
+    def _components_at_gaps(self, found: Components, m: int) -> tuple[np.ndarray, float]:
         """Return the sum of m components at the missing cells, and its mean at the others."""
+        columns = self._columns
         at_gaps = np.zeros(columns.gap_columns.size)
         total = 0.0
         for u, v, scale in zip(found.scores[:m], found.loadings[:m], found.scales, strict=False):
@@ -268,9 +291,8 @@ class ComponentPath:
             total += scale * u.sum() * v.sum()
         return at_gaps, float(total - at_gaps.sum()) / self._centring.n_observed
 
-    def empty(self, features: np.ndarray) -> Components:
-        """Return the components on some features before any is known."""
-        r, n = self.starts.images.shape
+    def _empty(self) -> Components:
+        (r, n), features = self.starts.images.shape, self._columns.features
         return Components(
             features=features,
             scores=np.zeros((r, n)),

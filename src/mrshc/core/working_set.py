@@ -1,11 +1,10 @@
 """Sparse components of many features, computed on a few thousand of them and then checked.
 
-The features that a component selects are among those of large inner product with a leading singular
-vector or with the scores of similar components. The components under an L1 bound are computed on
-such a working set in memory. One pass over the data then shows for all bounds whether another
-feature would have exceeded the threshold of an iteration; if one does, it is added to the working
-set of this bound, and what it touches is computed again. The result is the same as with all
-features.
+The features that components select are among those of large inner product with the leading singular
+vectors or with the scores of similar components. All components are computed on such a working set
+in memory. One pass over the data then shows whether another feature would have exceeded the
+threshold of an iteration; if one does, it is added, and what it touches is computed again. The
+result is the same as with all features.
 """
 
 from __future__ import annotations
@@ -24,11 +23,10 @@ from mrshc.core.statistics import Centring
 # Data with no more values are computed on with all features: 268 MB in double precision if they are
 # in memory, and 8 MB if they are not.
 _ALL_VALUES, _ALL_STORED = 1 << 25, 1 << 20
-# Components under an L1 bound begin with this multiple of the squared bound, and these additional
-# features, for each vector by which features are chosen. In noise, a component has about twice the
-# squared bound. These numbers and the next affect the number of passes and the time, but not the
-# result.
-_PER_SQUARED_BOUND, _ADDITIONAL = 3, 200
+# The working set begins with this multiple of the largest number of features, and these additional
+# ones, for each vector by which features are chosen. These numbers and the next affect the number
+# of passes and the time, but not the result.
+_PER_FEATURE, _ADDITIONAL = 2, 500
 # Features whose slope exceeds this share of a threshold are added with those that exceed it.
 _NEAR = 0.97
 # Eigenvectors of a larger matrix are computed by Lanczos iterations (11 to .5 s for 5,000 samples).
@@ -42,6 +40,7 @@ _WINDOW, _ROUNDING = 1_024, 1e-7
 # Number of products with a block that are computed at once, which limits the memory.
 _PRODUCTS = 256
 
+
 def component_path(
     matrix: DataMatrix, centring: Centring, *, rank: int, max_features: int, **options: Any
 ) -> ComponentPath:
@@ -53,10 +52,8 @@ def component_path(
     n, p = matrix.shape
     if n * p <= (_ALL_VALUES if matrix.in_memory else _ALL_STORED) or p <= n:
         features = np.arange(p)
-        columns = centring.columns(matrix, features)
-        starts = starts_in_memory(columns, centring, rank)
-        F = Columns.fill(features, np.ascontiguousarray(columns.T), centring.fill)
-        return ComponentPath(F, starts, centring, **options)
+        starts = starts_in_memory(centring.columns(matrix, features), centring, rank)
+        return ComponentPath(_columns(matrix, centring, features), starts, centring, **options)
     gram = np.zeros((n, n))
     for part in matrix.map(lambda block, start: _gram(centring(block, start))):
         gram += part
@@ -65,12 +62,7 @@ def component_path(
 
 
 class WorkingSetPath(ComponentPath):
-    """Sparse components, those of each L1 bound computed on a few of the features.
-
-    Outside the working set, the earlier components have no loadings, so the slope of a feature is
-    its inner product with u, apart from the filling of missing values. It must not exceed the
-    threshold of the iteration.
-    """
+    """Sparse components of all features, computed on a few of them in memory."""
 
     def __init__(
         self,
@@ -81,83 +73,61 @@ class WorkingSetPath(ComponentPath):
         max_features: int,
         **options: Any,
     ) -> None:
-        n, p = matrix.shape
-        nothing = Columns.fill(np.empty(0, np.intp), np.empty((0, n)), None)
-        super().__init__(nothing, starts, centring, **options)
-        self.n_kept, self._matrix = self._max_iter, matrix
-        self._features = np.empty(0, dtype=np.intp)  # those in memory, in increasing order
-        self._values = np.empty((0, n))  # of these, centred, with NaN for missing values
-        self._most = min(_PER_SQUARED_BOUND * max_features // 2 + _ADDITIONAL, p)
-        self._guides: list[tuple[float, np.ndarray]] = []
-        self._add_guide(0.0, starts.vectors)
+        count = min(_PER_FEATURE * max_features + _ADDITIONAL, matrix.shape[1])
+        self._matrix = matrix
+        features = _largest(starts.vectors, count)
+        super().__init__(_columns(matrix, centring, features), starts, centring, **options)
+        self.n_kept = self._max_iter
         # Sparse components are not singular vectors, so features are chosen by the products with
         # the scores of a few sparse components, too. Without this, most components fail.
         pilots = [max(np.sqrt(max_features / share), 1.0) for share in (16, 4, 2)]
         rank = len(starts.vectors)
         scores = np.concatenate([self.solve(bound, rank).scores for bound in pilots])
-        products = np.split(_multiply(matrix, centring, scores), len(pilots))
         self.bounds.clear()
-        for bound, of_bound in zip(pilots, products, strict=True):
-            self._add_guide(bound, of_bound)
+        self._add(_largest(_multiply(matrix, centring, scores), count))
 
-    def _add_guide(self, l1_bound: float, products: np.ndarray) -> None:
-        """Choose features near this bound by the largest products in each row (r, p)."""
-        sizes = -np.abs(products)  # the largest come first
-        largest = np.argpartition(sizes, self._most - 1, axis=1)[:, : self._most]
-        order = np.argsort(np.take_along_axis(sizes, largest, axis=1), axis=1, kind="stable")
-        self._guides.append((l1_bound, np.take_along_axis(largest, order, axis=1)))
-        self._load(np.unique(largest))
+    def _add(self, features: np.ndarray) -> None:
+        """Compute on further features, too."""
+        old = self._columns
+        new = np.setdiff1d(features, old.features)
+        added = _columns(self._matrix, self._centring, new)
+        self.set_columns(Columns.merge(old, added))
 
-    def _load(self, features: np.ndarray) -> None:
-        """Read features that are not in memory yet."""
-        new = np.setdiff1d(features, self._features)
-        if new.size:
-            every = np.concatenate([self._features, new])
-            order = np.argsort(every)
-            added = self._centring.columns(self._matrix, new).T
-            self._values = np.concatenate([self._values, added])[order]
-            self._features = every[order]
-
-    def features_for(self, l1_bound: float) -> np.ndarray:
-        count = int(_PER_SQUARED_BOUND * l1_bound**2) + _ADDITIONAL
-        (_, by_starts), *others = self._guides
-        parts = [by_starts[:, :count].ravel()]
-        if others:
-            parts.append(_nearest(dict(others), l1_bound)[:, :count].ravel())
-        checked = {bound: found for bound, found in self.bounds.items() if found.n_checked}
-        if checked:
-            parts.append(_nearest(checked, l1_bound).features)
-        return np.unique(np.concatenate(parts))
-
-    def columns(self, features: np.ndarray) -> Columns:
-        values = self._values[np.searchsorted(self._features, features)]
-        return Columns.fill(features, values, self._centring.fill)
-
-    def check(self, bounds: dict[float, Components]) -> bool:
-        """Check the components that are not checked yet; return whether all hold.
-
-        Those that do not hold are forgotten, and their bound gets further features.
-        """
+    def check(self) -> bool:
+        # Outside the working set, the earlier components have no loadings, so the slope of a
+        # feature is its inner product with u, apart from the filling of missing values.
         # Neighbours in this order have similar iterates.
         unchecked = sorted(
-            (k, bound) for bound, found in bounds.items() for k in range(found.n_checked, found.n_known)
+            (k, bound)
+            for bound, found in self.bounds.items()
+            for k in range(found.n_checked, found.n_known)
         )
         if not unchecked:
             return True
-        check = _Check(unchecked, bounds, self._matrix, self._centring)
+        components = [(self.bounds[bound], k) for k, bound in unchecked]
+        check = _Check(components, self._columns, self._matrix, self._centring)
         near, exceeded = zip(*self._matrix.map(check), strict=True)
-        positions, features = np.divmod(np.unique(np.concatenate(near)), self._matrix.shape[1])
         failed = [unchecked[i] for i in np.flatnonzero(np.logical_or.reduce(exceeded))]
-        for position, (bound, found) in enumerate(bounds.items()):
-            found.n_checked = min([k for k, other in failed if other == bound], default=found.n_known)
-            if found.n_checked < found.n_known:
-                found.restart(found.n_checked, features[positions == position])
-        self._load(np.concatenate([found.features for found in bounds.values()]))
+        for found in self.bounds.values():
+            found.n_checked = found.n_known
+        for k, bound in failed[::-1]:
+            if k < self.bounds[bound].n_known:
+                self.bounds[bound].forget(k)
+        if failed:
+            self._add(np.concatenate(near))
         return not failed
 
 
-def _nearest(of_bounds: dict[float, Any], l1_bound: float) -> Any:
-    return of_bounds[min(of_bounds, key=lambda bound: (abs(bound - l1_bound), bound))]
+def _largest(products: np.ndarray, count: int) -> np.ndarray:
+    """Return the features that are among the `count` largest in any row."""
+    largest = np.argpartition(-np.abs(products), count - 1, axis=1)[:, :count]
+    return np.unique(largest)
+
+
+def _columns(matrix: DataMatrix, centring: Centring, features: np.ndarray) -> Columns:
+    """Return centred columns in memory."""
+    values = np.ascontiguousarray(centring.columns(matrix, features).T)
+    return Columns.fill(features, values, centring.fill)
 
 
 def _multiply(matrix: DataMatrix, centring: Centring, left: np.ndarray) -> np.ndarray:
@@ -238,7 +208,7 @@ def search_grid(
 
     while True:
         found = dict(zip(order, parallel.run(search, order), strict=True))
-        if path.check(path.bounds):
+        if path.check():
             return [found[i] for i in range(len(grid))]
 
 
@@ -253,69 +223,63 @@ class _Check:
 
     def __init__(
         self,
-        unchecked: list[tuple[int, float]],
-        bounds: dict[float, Components],
+        components: list[tuple[Components, int]],
+        columns: Columns,
         matrix: DataMatrix,
         centring: Centring,
     ) -> None:
-        self._centring, self._n_owners = centring, len(unchecked)
-        components = [(bounds[bound], k) for k, bound in unchecked]
+        self._centring, self._n_owners = centring, len(components)
         used = [found.thresholds[k] >= 0.0 for found, k in components]
         parts = list(zip(components, used, strict=True))
         self._iterates = np.concatenate([found.iterates[k][mask] for (found, k), mask in parts])
         self._thresholds = np.concatenate([found.thresholds[k][mask] for (found, k), mask in parts])
         self._owners = np.repeat(np.arange(len(parts)), [mask.sum() for mask in used])
         self._changes = np.abs([found.fill_changes[k] for found, k in components])[self._owners]
-        order = {bound: position for position, bound in enumerate(bounds)}
-        self._bounds = np.array([order[bound] for _, bound in unchecked])[self._owners]
-        # Whether a feature is in the working set of a bound; the last column is for all others.
-        sets = [found.features for found in bounds.values()]
-        every = np.unique(np.concatenate(sets))
-        self._position = np.full(matrix.shape[1], every.size)
-        self._position[every] = np.arange(every.size)
-        self._is_member = np.zeros((len(sets), every.size + 1), dtype=bool)
-        for row, features in zip(self._is_member, sets, strict=True):
-            row[self._position[features]] = True
-        is_grouped = not isinstance(matrix, DeviceMatrix)
-        longest = max(found.longest for found in bounds.values())
-        self._groups = _group(self._iterates, is_grouped * _SHARE * self._thresholds / longest)
+        self._is_outside = np.ones(matrix.shape[1], dtype=bool)
+        self._is_outside[columns.features] = False
+        self._is_grouped = not isinstance(matrix, DeviceMatrix)
+        reach = self._is_grouped * _SHARE * self._thresholds / columns.norms.max()
+        self._groups = _group(self._iterates, reach)
 
     def __call__(self, block: Any, start: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return what exceeds or nearly exceeds a threshold, and which components do not hold.
-
-        The first array has position * p + feature for the bound at a position and a feature.
-        """
+        """Return the features that exceed or nearly exceed a threshold, and what does not hold."""
         xp, centred = namespace(block), self._centring(block, start)
-        norms = xp.sqrt(xp.sum(centred * centred, axis=0))
+        # Single precision is enough, and faster, where only bounds are needed: the rounding error
+        # of an inner product is at most that of n + 2 operations times the norms.
+        narrow: Any = np.float32 if self._is_grouped else np.float64
+        rounding = (len(self._iterates[0]) + 2) * np.finfo(np.float32).eps * self._is_grouped
+        narrowed = xp.astype(centred, getattr(xp, narrow.__name__), copy=False)
+        norms = xp.sqrt(xp.sum(narrowed * narrowed, axis=0))
         margins = None  # a slope changes by at most this times the change of the filled value
         if self._centring.fill is not None:
-            margins = xp.sqrt(xp.sum(xp.astype(xp.isnan(block), xp.float64), axis=0))
-        near, failed = [np.empty(0, dtype=np.int64)], np.zeros(self._n_owners, dtype=bool)
+            margins = xp.sqrt(xp.sum(xp.astype(xp.isnan(block), narrowed.dtype), axis=0))
+        is_outside = to_device(self._is_outside[start : start + block.shape[1]], block)
+        near, failed = np.zeros(block.shape[1], dtype=bool), np.zeros(self._n_owners, dtype=bool)
 
         def record(iterates: np.ndarray, columns: np.ndarray, slopes: np.ndarray) -> None:
-            bounds, features = self._bounds[iterates], start + columns
-            is_new = ~self._is_member[bounds, self._position[features]]
-            near.append(np.unique((bounds * self._position.size + features)[is_new]))
-            failed[self._owners[iterates[is_new & (slopes > self._thresholds[iterates])]]] = True
+            near[columns] = True
+            failed[self._owners[iterates[slopes > self._thresholds[iterates]]]] = True
 
         for first in range(0, len(self._groups), _PRODUCTS):
             groups = self._groups[first : first + _PRODUCTS]
             centres = np.array([members[0] for members, _ in groups])
             limits = np.array([self._thresholds[members].min() for members, _ in groups])
-            slopes = xp.abs(to_device(self._iterates[centres], block) @ centred)
+            slopes = xp.abs(to_device(self._iterates[centres].astype(narrow), block) @ narrowed)
             if margins is not None:
                 shifts = np.array([self._changes[members].max() for members, _ in groups])
-                slopes = slopes + to_device(shifts[:, None], block) * margins
-            radii = np.array([radius for _, radius in groups])
-            may_exceed = slopes + to_device(radii[:, None], block) * norms > to_device(
-                _NEAR * limits[:, None], block
-            )
+                slopes += to_device(shifts[:, None].astype(narrow), block) * margins
+            radii = np.array([radius for _, radius in groups]) + rounding
+            slopes += to_device(radii[:, None].astype(narrow), block) * norms
+            limits = to_device(_NEAR * limits[:, None].astype(narrow), block)
+            may_exceed = (slopes > limits) & is_outside
             group, column = (to_host(index) for index in xp.nonzero(may_exceed))
-            if not radii.any():
+            if not self._is_grouped:
                 record(centres[group], column, to_host(slopes[may_exceed]))
                 continue
             index = np.unique(column)
-            part = np.ascontiguousarray(to_host(xp.take(centred, to_device(index, block), axis=1)).T)
+            part = np.ascontiguousarray(
+                to_host(xp.take(centred, to_device(index, block), axis=1)).T
+            )
             ends = np.searchsorted(group, np.arange(len(groups) + 1))
             for (members, _), low, high in zip(groups, ends[:-1], ends[1:], strict=True):
                 columns = column[low:high]
@@ -324,7 +288,7 @@ class _Check:
                     slopes += to_host(margins)[columns, None] * self._changes[members]
                 c, i = np.nonzero(slopes > _NEAR * self._thresholds[members])
                 record(members[i], columns[c], slopes[c, i])
-        return np.concatenate(near), failed
+        return np.flatnonzero(near) + start, failed
 
 
 def _group(iterates: np.ndarray, reach: np.ndarray) -> list[tuple[np.ndarray, float]]:
