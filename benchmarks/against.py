@@ -37,7 +37,7 @@ CASES = {
 # The first fit with an empty cache of compiled code, as a program of its own, and the first demo.
 FIRST = {
     "first fit": "from mrshc.datasets import make_simulation_1 as make; FIT(make(0).X)",
-    "first demo": "from mrshc.__main__ import main; import sys; sys.argv = ['mrshc', 'demo']; main()",
+    "first demo": "import sys, mrshc.__main__ as m; sys.argv = ['mrshc', 'demo']; m.main()",
 }
 # Large data: shape, and limits of the seconds and of the memory beyond the data in GB.
 LARGE = {

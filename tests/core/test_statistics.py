@@ -75,7 +75,7 @@ def test_centring_and_filling(share, center, exclude):
     offsets[2] = 7.0 if exclude else offsets[2]
     found = centring(summarise(matrix), center, exclude_constant=exclude)
     np.testing.assert_allclose(found.offsets, offsets, rtol=1e-12)
-    left = X - offsets
+    left = (X - offsets) / found.unit
     if share:
         assert found.fill == pytest.approx(np.nanmean(left), abs=1e-12)
     else:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mrshc.core import parallel, working_set
+from mrshc.core import parallel, sparse_components, working_set
 from mrshc.core.data.matrix import ArrayMatrix, as_matrix
 from mrshc.core.sparse_components import sparse_direction
 from mrshc.core.statistics import centring, summarise
@@ -71,7 +71,8 @@ def test_components_are_stationary_for_all_features(share, place, center, n_thre
         for components in path.bounds.values():
             assert np.all(np.diff(components.features) > 0)
             n_features.append(components.features.size)
-        missing, left = np.isnan(X), X - centring(summarise(ArrayMatrix(X)), center).offsets
+        offsets = centring(summarise(ArrayMatrix(X)), center)
+        missing, left = np.isnan(X), (X - offsets.offsets) / offsets.unit
         for (q, rank), features in zip(GRID, found, strict=True):
             assert features.reached == (features.features.size == q)
             support = path.loadings(features.l1_bound, rank).any(axis=0)
@@ -81,6 +82,20 @@ def test_components_are_stationary_for_all_features(share, place, center, n_thre
                 expected *= np.sign(expected @ v)
                 np.testing.assert_allclose(v, expected, atol=1e-7)
     assert min(n_features) < 64 < max(n_features), "features were added"
+
+
+@pytest.mark.parametrize("scale", [2.0**-480, 2.0**480])
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_single_precision_is_enough_for_very_small_and_large_values(scale, n_threads, monkeypatch):
+    monkeypatch.setattr(working_set, "_PER_FEATURE", 0)
+    monkeypatch.setattr(working_set, "_ADDITIONAL", 8)
+    monkeypatch.setattr(sparse_components, "_MANY_VALUES", 0)
+    for size in (0, 24 * 400):
+        monkeypatch.setattr(working_set, "_ALL_VALUES", size)
+        with parallel.threads(n_threads):
+            found, expected = (search(ArrayMatrix(X))[1] for X in (clusters() * scale, clusters()))
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(one.features, other.features)
 
 
 def test_small_data_and_tall_data_are_computed_on_with_all_features(monkeypatch):
@@ -123,7 +138,7 @@ def test_starts_are_singular_vectors_with_their_products(shape, share):
     X = rng.normal(size=shape)
     X[rng.random(shape) < share] = np.nan
     offsets = centring(summarise(ArrayMatrix(X)), True)
-    starts = starts_in_memory(X - offsets.offsets, offsets, 3)
+    starts = starts_in_memory((X - offsets.offsets) / offsets.unit, offsets, 3)
     filled = offsets(X, 0)
     vectors = np.linalg.svd(filled, full_matrices=False)[2][:3]
     np.testing.assert_allclose(np.abs(starts.vectors), np.abs(vectors), atol=1e-9)

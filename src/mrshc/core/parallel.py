@@ -8,7 +8,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
-from threading import Lock
 from typing import Any, TypeVar
 
 import joblib
@@ -25,17 +24,6 @@ Progress = Callable[[int, int], None]
 _n_threads: ContextVar[int] = ContextVar("_n_threads", default=1)
 
 
-class _Fits:
-    """The fits that are running, and the number of BLAS threads before them."""
-
-    def __init__(self) -> None:
-        self.lock, self.n_running = Lock(), 0
-        self.limits: Any = None
-
-
-_fits = _Fits()
-
-
 @contextmanager
 def threads(n_jobs: int | None) -> Iterator[None]:
     """Within this context, `run` uses as many threads as `n_jobs` says in joblib.
@@ -50,20 +38,8 @@ def threads(n_jobs: int | None) -> Iterator[None]:
         _n_threads.reset(token)
 
 
-@contextmanager
-def _one_blas_thread() -> Iterator[None]:
-    # The number belongs to the process, so the last of overlapping fits restores it.
-    with _fits.lock:
-        if not _fits.n_running:
-            _fits.limits = _blas().limit(limits=1, user_api="blas")
-        _fits.n_running += 1
-    try:
-        yield
-    finally:
-        with _fits.lock:
-            _fits.n_running -= 1
-            if not _fits.n_running:
-                _fits.limits.restore_original_limits()
+def _one_blas_thread() -> Any:
+    return _blas().limit(limits=1, user_api="blas")
 
 
 def n_threads() -> int:
@@ -102,11 +78,14 @@ def run(function: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
                 future.cancel()
 
 
-def run_fits(function: Callable[..., T], arguments: Iterable[tuple[Any, ...]], n_jobs: Any) -> Any:
+def run_fits(
+    function: Callable[..., T], arguments: Iterable[tuple[Any, ...]], n_jobs: Any
+) -> Iterator[T]:
     """Yield function(*args) for whole fits, in order, by joblib with the backend of the user."""
     tasks = (joblib.delayed(_on_one_blas_thread)(function, *args) for args in arguments)
-    parallel = joblib.Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
-    return parallel(tasks)
+    # The number of BLAS threads belongs to the process: the first fit that ends would restore it.
+    with _one_blas_thread():
+        yield from joblib.Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(tasks)
 
 
 def _on_one_blas_thread(function: Callable[..., T], *args: Any) -> T:

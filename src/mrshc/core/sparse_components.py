@@ -88,16 +88,10 @@ class Columns:
         place = np.argsort(order)
         columns = place[np.concatenate([one.gap_columns, other.gap_columns + one.features.size])]
         cells = np.argsort(columns, kind="stable")
-        merged = (
-            np.concatenate(pair)[order]
-            for pair in (
-                (one.features, other.features),
-                (one.values, other.values),
-                (one.norms, other.norms),
-            )
-        )
         return cls(
-            *merged,
+            np.concatenate([one.features, other.features])[order],
+            np.concatenate([one.values, other.values])[order],
+            np.concatenate([one.norms, other.norms])[order],
             np.searchsorted(columns[cells], np.arange(order.size + 1)),
             np.concatenate([one.gap_samples, other.gap_samples])[cells],
             columns[cells],

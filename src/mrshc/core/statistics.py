@@ -98,6 +98,7 @@ class Centring:
     """The offsets that are subtracted from the features, and what replaces missing values."""
 
     offsets: np.ndarray  # (p,)
+    unit: float  # the differences are divided by it
     fill: float | None  # the mean of all observed values after centring; None without missing ones
     n_observed: float
 
@@ -106,11 +107,12 @@ class Centring:
         xp = namespace(block)
         offsets = to_device(self.offsets[start : start + block.shape[1]], block)
         part = xp.astype(block, xp.float64) - offsets
+        part /= self.unit
         return part if self.fill is None else xp.where(xp.isnan(part), self.fill, part)
 
     def columns(self, matrix: DataMatrix, index: np.ndarray) -> np.ndarray:
         """Return centred columns, with NaN for missing values."""
-        return matrix.columns(index) - self.offsets[index]
+        return (matrix.columns(index) - self.offsets[index]) / self.unit
 
 
 def centring(summary: Summary, center: Any, *, exclude_constant: bool = True) -> Centring:
@@ -127,5 +129,7 @@ def centring(summary: Summary, center: Any, *, exclude_constant: bool = True) ->
     }[center]
     if exclude_constant:
         offsets = np.where(summary.constant, means, offsets)
-    fill = float((means - offsets) @ counts / n_observed) if summary.has_missing else None
-    return Centring(offsets, fill, float(n_observed))
+    fill = None
+    if summary.has_missing:
+        fill = float((means - offsets) @ counts / n_observed / summary.unit)
+    return Centring(offsets, summary.unit, fill, float(n_observed))

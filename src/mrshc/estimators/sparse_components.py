@@ -51,9 +51,10 @@ def sparse_components(
 ) -> SparseComponents:
     """Return sparse principal components of a matrix.
 
-    Component k maximises u'Xv subject to |u|_2 <= 1, |v|_2 <= 1 and |v|_1 <= `l1_bound`, where X is
-    centred and the first k - 1 components are subtracted (Witten, Tibshirani and Hastie [1]_). The
-    defaults are those of `SPC` in R's PMA, but the soft threshold is exact.
+    Component k maximises u'Xv, where u has length 1, v has length 1 and absolute values that sum to
+    at most `l1_bound`, and X is centred and the first k - 1 components are subtracted (Witten,
+    Tibshirani and Hastie [1]_). The defaults are those of `SPC` in R's PMA, but the soft threshold
+    is exact.
 
     Parameters
     ----------
@@ -129,5 +130,5 @@ def sparse_components(
         )
         found = path.solve(l1_bound, r)
     return SparseComponents(
-        found.scores.T, found.scales, found.loadings, found.n_iter, found.converged
+        found.scores.T, found.scales * offsets.unit, found.loadings, found.n_iter, found.converged
     )
