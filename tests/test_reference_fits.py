@@ -26,7 +26,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # many of the data have no cl
 
 FOLDER = Path(__file__).parent / "reference"
 FITS = json.loads(gzip.decompress((FOLDER / "fits.json.gz").read_bytes()))
-_spec = importlib.util.spec_from_file_location("cases", FOLDER / "cases.py")
+_spec = importlib.util.spec_from_file_location("reference_cases", FOLDER / "reference_cases.py")
 cases = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(cases)
 ESTIMATORS = {

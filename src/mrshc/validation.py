@@ -398,10 +398,11 @@ def check_new_samples(estimator: Any, X: Any, features: np.ndarray) -> np.ndarra
     """Return the values (m, q) of new samples in some features of the fit, as float64."""
     known, given = getattr(estimator, "_feature_names", None), column_names(X)
     X = in_order_of_fit(estimator, X, features)
+    matrix = as_matrix(X)
     if known is not None and given is not None:
-        columns = X.values if isinstance(X, DataMatrix) else check_table(X)
+        columns = check_table(X) if matrix is None else matrix.columns(np.arange(features.size))
         columns = np.asarray(columns, dtype=np.float64)
-    elif (matrix := as_matrix(X)) is not None:
+    elif matrix is not None:
         if matrix.shape[1] != estimator.n_features_in_:
             raise ValueError(
                 f"X must have the {estimator.n_features_in_} features of the fit, but has "

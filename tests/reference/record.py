@@ -14,7 +14,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
-from cases import CASES, describe  # noqa: E402
+from reference_cases import CASES, describe  # noqa: E402
 
 import mrshc  # noqa: E402
 

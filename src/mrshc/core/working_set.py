@@ -15,7 +15,7 @@ import numpy as np
 from scipy.sparse.linalg import ArpackError, eigsh
 
 from mrshc.core import parallel
-from mrshc.core.data.device import DeviceMatrix, namespace, to_device, to_host
+from mrshc.core.data.device import namespace, to_device, to_host
 from mrshc.core.data.matrix import DataMatrix
 from mrshc.core.sparse_components import Columns, ComponentPath, Components, FeatureSet, Starts
 from mrshc.core.statistics import Centring
@@ -237,7 +237,7 @@ class _Check:
         self._changes = np.abs([found.fill_changes[k] for found, k in components])[self._owners]
         self._is_outside = np.ones(matrix.shape[1], dtype=bool)
         self._is_outside[columns.features] = False
-        self._is_grouped = not isinstance(matrix, DeviceMatrix)
+        self._is_grouped = not matrix.on_device
         reach = self._is_grouped * _SHARE * self._thresholds / columns.norms.max()
         self._groups = _group(self._iterates, reach)
 

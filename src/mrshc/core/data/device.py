@@ -20,6 +20,8 @@ _BLOCK_CELLS = 1 << 26
 class DeviceMatrix(DataMatrix):
     """Data in an array of the array API standard; blocks are arrays on the device."""
 
+    on_device = True
+
     def __init__(self, array: Any) -> None:
         package = type(array).__module__.partition(".")[0]
         self._name = f"the {package} array"

@@ -33,11 +33,13 @@ class DataMatrix:
         float32 or float64, to which blocks are converted.
     in_memory : bool
         Whether the values are a numpy array, `values`.
+    on_device : bool
+        Whether blocks are arrays of another library, on which products are cheap.
     """
 
     shape: tuple[int, int]
     dtype: np.dtype
-    in_memory = False
+    in_memory = on_device = False
     values: np.ndarray
     chunk_width = 1  # blocks are read faster if their widths are multiples of this
 
