@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import reference
-from mrshc.core.gap import GapTest, PrunedTree, cut, gap_test, prune
-from mrshc.core.trees import Tree, linkage_matrix, pairwise_distances
+from mrshc.core.gap import gap_test, prune
+from mrshc.core.trees import GapTest, PrunedTree, Tree, cut, linkage_matrix, pairwise_distances
 
 GAPS = reference.table("gap").query("d_power == 1 and spaceH0 == 'scaledPCA'")
 GROUPS = {

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from scipy.cluster.hierarchy import is_monotonic, is_valid_linkage
 
-from mrshc.core.gap import GapTest, PrunedTree, cut
 from mrshc.core.linkages import EUCLIDEAN_LINKAGES, LINKAGES, METRICS
 from mrshc.core.outliers import attach_outliers, detect_outliers, winsorise
-from mrshc.core.trees import Tree, linkage_matrix, pairwise_distances
+from mrshc.core.trees import GapTest, PrunedTree, Tree, cut, linkage_matrix, pairwise_distances
 
 NONE = np.empty(0, np.intp)
 

@@ -5,9 +5,8 @@ import pytest
 from scipy import sparse
 
 from mrshc.core.data import files, matrix
-from mrshc.core.data.device import to_host
 from mrshc.core.data.files import UnreadableError
-from mrshc.core.data.matrix import as_matrix
+from mrshc.core.data.matrix import as_matrix, to_host
 from storage_backends import (
     STORAGE_BACKENDS,
     in_array_api,

@@ -3,16 +3,15 @@
 import numpy as np
 import pytest
 
-from mrshc.core import parallel, sparse_components, working_set
+from mrshc.core import parallel, sparse_components
 from mrshc.core.data.matrix import ArrayMatrix, as_matrix
-from mrshc.core.sparse_components import sparse_direction
-from mrshc.core.statistics import centring, summarise
-from mrshc.core.working_set import (
-    WorkingSetPath,
+from mrshc.core.sparse_components import (
     component_path,
     search_grid,
+    sparse_direction,
     starts_in_memory,
 )
+from mrshc.core.statistics import centring, summarise
 from storage_backends import in_array_api, use_small_blocks
 
 GRID = [(q, r) for q in (5, 12, 25) for r in (1, 2, 4)]
@@ -39,10 +38,10 @@ def search(matrix, *, center=True, **limits):
 @pytest.fixture
 def few_features(monkeypatch):
     """Begin with so few features that most components fail the check."""
-    monkeypatch.setattr(working_set, "_ALL_VALUES", 0)
-    monkeypatch.setattr(working_set, "_ALL_STORED", 0)
-    monkeypatch.setattr(working_set, "_PER_FEATURE", 0)
-    monkeypatch.setattr(working_set, "_ADDITIONAL", 8)
+    monkeypatch.setattr(sparse_components, "_ALL_VALUES", 0)
+    monkeypatch.setattr(sparse_components, "_ALL_STORED", 0)
+    monkeypatch.setattr(sparse_components, "_PER_FEATURE", 0)
+    monkeypatch.setattr(sparse_components, "_ADDITIONAL", 8)
     use_small_blocks(monkeypatch, 24 * 60)
 
 
@@ -67,7 +66,7 @@ def test_components_are_stationary_for_all_features(share, place, center, n_thre
         X = clusters(share, seed)
         with parallel.threads(n_threads):
             path, found = search(place(X), center=center)
-        assert isinstance(path, WorkingSetPath)
+        assert path._matrix is not None
         for components in path.bounds.values():
             assert np.all(np.diff(components.features) > 0)
             n_features.append(components.features.size)
@@ -87,11 +86,11 @@ def test_components_are_stationary_for_all_features(share, place, center, n_thre
 @pytest.mark.parametrize("scale", [2.0**-480, 2.0**480])
 @pytest.mark.parametrize("n_threads", [1, 2])
 def test_single_precision_is_enough_for_very_small_and_large_values(scale, n_threads, monkeypatch):
-    monkeypatch.setattr(working_set, "_PER_FEATURE", 0)
-    monkeypatch.setattr(working_set, "_ADDITIONAL", 8)
+    monkeypatch.setattr(sparse_components, "_PER_FEATURE", 0)
+    monkeypatch.setattr(sparse_components, "_ADDITIONAL", 8)
     monkeypatch.setattr(sparse_components, "_MANY_VALUES", 0)
     for size in (0, 24 * 400):
-        monkeypatch.setattr(working_set, "_ALL_VALUES", size)
+        monkeypatch.setattr(sparse_components, "_ALL_VALUES", size)
         with parallel.threads(n_threads):
             found, expected = (search(ArrayMatrix(X))[1] for X in (clusters() * scale, clusters()))
         for one, other in zip(found, expected, strict=True):
@@ -106,29 +105,29 @@ def test_small_data_and_tall_data_are_computed_on_with_all_features(monkeypatch)
         (0, (24, 24), False),
         (0, (24, 25), True),
     ):
-        monkeypatch.setattr(working_set, "_ALL_VALUES", size)
+        monkeypatch.setattr(sparse_components, "_ALL_VALUES", size)
         matrix = ArrayMatrix(X[:, : shape[1]])
         offsets = centring(summarise(matrix), True)
         path = component_path(matrix, offsets, rank=2, max_features=2)
-        assert isinstance(path, WorkingSetPath) == is_partial
+        assert (path._matrix is not None) == is_partial
 
 
 def test_eigenvectors_of_many_samples_are_those_of_numpy(monkeypatch):
     X = np.random.default_rng(0).normal(size=(80, 400)) * np.linspace(3, 1, 80)[:, None]
     gram = X @ X.T
     expected = np.linalg.eigh(gram)[1][:, ::-1][:, :4].T
-    found = working_set._leading_eigenvectors(gram, 4)
+    found = sparse_components._leading_eigenvectors(gram, 4)
     np.testing.assert_allclose(np.abs(found), np.abs(expected), atol=1e-9)
-    monkeypatch.setattr(working_set, "_MANY_SAMPLES", 80)
-    by_lanczos = working_set._leading_eigenvectors(gram, 4)
+    monkeypatch.setattr(sparse_components, "_MANY_SAMPLES", 80)
+    by_lanczos = sparse_components._leading_eigenvectors(gram, 4)
     np.testing.assert_allclose(np.abs(by_lanczos), np.abs(expected), atol=1e-8)
     assert np.any(by_lanczos != found)
 
     def fail(*_, **__):
-        raise working_set.ArpackError(-1)
+        raise sparse_components.ArpackError(-1)
 
-    monkeypatch.setattr(working_set, "eigsh", fail)
-    np.testing.assert_array_equal(working_set._leading_eigenvectors(gram, 4), found)
+    monkeypatch.setattr(sparse_components, "eigsh", fail)
+    np.testing.assert_array_equal(sparse_components._leading_eigenvectors(gram, 4), found)
 
 
 @pytest.mark.parametrize("shape", [(10, 30), (30, 10)])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from mrshc.core import working_set
+from mrshc.core import sparse_components
 from mrshc.estimators import COSA, SHC, AssociationHC, HighVarianceHC, MrSHC, SparseKMeans
 from storage_backends import STORAGE_BACKENDS, numbers_in, store, use_small_blocks
 
@@ -51,7 +51,7 @@ def assert_same_fit(found, expected, rtol=1e-7):
 @pytest.mark.parametrize(("name", "place"), dict.fromkeys(PAIRS))
 def test_fits_are_those_to_the_array(name, place, tmp_path, monkeypatch):
     use_small_blocks(monkeypatch, 24 * 40)
-    monkeypatch.setattr(working_set, "_ALL_VALUES", 24 * 149)
+    monkeypatch.setattr(sparse_components, "_ALL_VALUES", 24 * 149)
     table = A if name == "SparseKMeans" else HOLES
     X = store(place, table, tmp_path / "data")
     expected = clone(MODELS[name]).fit(numbers_in(place, table))

@@ -18,7 +18,7 @@ from mrshc.app.genes import gene_set_table
 from mrshc.app.messages import comparison_notes, out_of_core_notes
 from mrshc.app.plan import Plan
 from mrshc.comparison import Comparison, agreement_scores, convert_counts_to_integers
-from mrshc.core.data.device import to_host
+from mrshc.core.data.matrix import to_host
 from mrshc.core.trees import Tree, silhouette_widths
 from mrshc.io.comparison_file_version import COMPARISON_FORMAT, COMPARISON_VERSION
 from mrshc.io.raw_table import clean_unique_names

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -12,11 +11,12 @@ from mrshc.core import parallel
 from mrshc.core.kernels import CHAIN_METHODS, split_dispersions
 from mrshc.core.linkages import SQUARED_METRICS
 from mrshc.core.trees import (
+    GapTest,
+    PrunedTree,
     Tree,
     correlation_distances,
     cut_tree,
     linkage_matrix,
-    split_last_merges,
     standardise_rows,
 )
 
@@ -33,65 +33,6 @@ _MIN_SAMPLES_TO_SPLIT = 3
 _SMALLEST_SHARE = 1e-16
 
 
-@dataclass(frozen=True, eq=False)
-class GapTest:
-    """The gap statistic of a group of samples for one and for two clusters.
-
-    Attributes
-    ----------
-    observed : ndarray of shape (2,)
-        log W_1 and log W_2 of the samples.
-    reference : ndarray of shape (n_drawn, 2)
-        The same of each reference sample.
-    standard_error : float
-        Standard error of the gap for two clusters, with the factor sqrt(1 + 1 / B).
-    is_split : bool
-        Whether two clusters are preferred: gap(1) < gap(2) - standard_error.
-    """
-
-    observed: np.ndarray
-    reference: np.ndarray
-    standard_error: float
-    is_split: bool
-
-
-@dataclass(frozen=True, eq=False)
-class PrunedTree:
-    """A tree, and the nodes that are split to obtain clusters, in the order of the splits."""
-
-    tree: Tree
-    splits: tuple[int, ...]
-    tests: dict[int, GapTest]
-
-    @property
-    def n_leaves(self) -> int:
-        return len(self.splits) + 1
-
-    def leaves(self, max_leaves: int) -> list[int]:
-        """Return the nodes that are the clusters after at most `max_leaves` - 1 splits."""
-        nodes = [self.tree.root]
-        for node in self.splits[: max_leaves - 1]:
-            nodes.remove(node)
-            nodes += self.tree.children(node)
-        return nodes
-
-    def labels(self, max_leaves: int) -> np.ndarray:
-        return self.tree.labels(self.leaves(max_leaves))
-
-    def split_into(self, k: int) -> PrunedTree:
-        """Return the tree with at least k leaves: the nodes merged last are split further."""
-        leaves, splits = self.leaves(self.n_leaves), list(self.splits)
-        while len(leaves) < k:
-            splits.append(max(leaves))
-            leaves = split_last_merges(self.tree, leaves, len(leaves) + 1)
-        return replace(self, splits=tuple(splits))
-
-
-def cut(tree: Tree, k: int) -> PrunedTree:
-    """Return the tree with the last k - 1 merges undone."""
-    return PrunedTree(tree, tuple(range(tree.root, tree.root - k + 1, -1)), {})
-
-
 def prune(
     tree: Tree,
     X: np.ndarray,
@@ -106,7 +47,9 @@ def prune(
     """Return the tree after multi-layer pruning with the gap statistic.
 
     Algorithm 2: the highest active node is split if the gap statistic of its samples prefers two
-    clusters, and becomes a leaf otherwise, until there are `max_leaves` leaves or no active node.
+    clusters to one, and becomes a leaf otherwise, until there are `max_leaves` leaves or no active
+    node. Further numbers of clusters need not be tried: the rule of the gap statistic stops at one
+    cluster exactly if it is not worse than two.
 
     Parameters
     ----------

@@ -14,8 +14,7 @@ import numpy as np
 from scipy.stats import false_discovery_control
 
 from mrshc.core.association import analyse_variance, f_tail, split_into_folds
-from mrshc.core.data.device import to_host
-from mrshc.core.data.matrix import ArrayMatrix, DataMatrix
+from mrshc.core.data.matrix import DataMatrix, to_host
 from mrshc.core.missing_values import complete
 from mrshc.core.trees import Tree, linkage_matrix, min_features
 
@@ -163,10 +162,3 @@ def _moments(X: np.ndarray, contrasts: Sequence[Contrast]) -> tuple[Any, Any, An
             means[i, side] = np.where(counts[i, side] > 0, mean, np.nan)
             squares[i, side] = np.nansum((group - mean) ** 2, axis=0)
     return means, squares, counts
-
-
-def select_samples(matrix: DataMatrix, rows: np.ndarray) -> DataMatrix:
-    """Return the data of some samples; those of robust fits are in memory."""
-    if rows.size == matrix.shape[0]:
-        return matrix
-    return ArrayMatrix(matrix.values[rows])

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mrshc.core.gap import PrunedTree
-from mrshc.core.trees import ROUNDING, Tree, min_features
+from mrshc.core.trees import ROUNDING, PrunedTree, Tree, min_features
 
 # The median absolute deviation times this is the standard deviation of a normal distribution.
 _MAD_TO_SD = 1.4826

@@ -29,6 +29,8 @@ def threads(n_jobs: int | None) -> Iterator[None]:
     """Within this context, `run` uses as many threads as `n_jobs` says in joblib.
 
     BLAS uses one thread: rounding errors would depend on the number, and the tasks share the cores.
+    That number belongs to the process: of fits in threads of the user, the first that ends may
+    restore it.
     """
     token = _n_threads.set(min(joblib.effective_n_jobs(n_jobs), joblib.cpu_count()))
     try:

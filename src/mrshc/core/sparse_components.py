@@ -13,17 +13,32 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
+from scipy.sparse.linalg import ArpackError, eigsh
 
+from mrshc.core import parallel
+from mrshc.core.data.matrix import DataMatrix, namespace, to_device, to_host
 from mrshc.core.kernels import alternate, soft_threshold
 from mrshc.core.statistics import Centring
+from mrshc.core.working_set import Iterates, ThresholdCheck, largest, multiply
 
-# The bisection ends when its interval is no wider. Loadings have converged to 1e-7, so the features
-# of closer bounds differ by rounding errors only.
+# The bisection ends when its interval is no wider: converged loadings have changed by no more than
+# this in their last iteration.
 _SMALLEST_INTERVAL = 1e-7
-# In more values, columns are left out by what is known of the runs under other bounds.
+# In more values, columns are left out by what is known of the runs under other bounds; fewer are
+# computed on anew in less time.
 _MANY_VALUES = 1 << 17
 # A loading of the first singular vector is zero if it is no larger than this share of the largest.
 _ZERO_LOADING = 1e-10
+# Data with no more values are computed on with all features: 268 MB in double precision if they are
+# in memory, and 8 MB if they are not.
+_ALL_VALUES, _ALL_STORED = 1 << 25, 1 << 20
+# The working set begins with this multiple of the largest number of features, and these additional
+# ones, for each vector by which features are chosen. These numbers and the next affect the number
+# of passes and the time, but not the result.
+_PER_FEATURE, _ADDITIONAL = 2, 500
+# Eigenvectors of a larger matrix are computed by Lanczos iterations (11 to .5 s for 5,000 samples),
+# with so many vectors, if less than half as many are wanted.
+_MANY_SAMPLES, _N_LANCZOS = 2_000, 60
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +125,7 @@ class Components:
     converged: np.ndarray  # (r,)
     iterates: np.ndarray  # (r, max_iter, n), u of each iteration; empty if not kept
     thresholds: np.ndarray  # (r, max_iter), the soft threshold of each iteration, or -1
-    fill_changes: np.ndarray  # (r,), by how much the mean of the observed cells fell before
+    fill_changes: np.ndarray  # (r,), the mean of the earlier components at the observed cells
     n_known: int = 0
     n_checked: int = 0  # how many are known to need no other features
     lock: Lock = field(default_factory=Lock)
@@ -130,11 +145,14 @@ class Components:
 
 @dataclass(frozen=True, eq=False)
 class _Run:
-    """Unit vectors near the iterates of a run, upper limits of the slopes there, and more."""
+    """What a run shows about the slopes in runs under other bounds.
 
-    anchors: list[np.ndarray]  # (n,)
-    slopes: list[np.ndarray]  # (w,), in single precision
-    n_own: int
+    The slope of column x at u is at most that at an anchor a near u, plus |x| |u - a|.
+    """
+
+    anchors: list[np.ndarray]  # (n,), unit vectors near the iterates
+    slopes: list[np.ndarray]  # (w,), upper limits of the absolute slopes there
+    n_own: int  # number of anchors that belong to this run only
     first_threshold: float
 
 
@@ -153,9 +171,9 @@ class ComponentPath:
         When the alternation ends.
     is_orthogonal : bool
         Whether scores are kept orthogonal instead of subtracting earlier components.
+    matrix : DataMatrix or None
+        Where the other features are; None if there are none.
     """
-
-    n_kept = 0  # number of iterations whose scores are kept
 
     def __init__(
         self,
@@ -166,6 +184,7 @@ class ComponentPath:
         max_iter: int = 20,
         tol: float = 1e-7,
         is_orthogonal: bool = False,
+        matrix: DataMatrix | None = None,
     ) -> None:
         self.starts = starts
         self._max_iter = max_iter
@@ -175,21 +194,68 @@ class ComponentPath:
         self._lock = Lock()
         loadings = np.abs(starts.vectors[0])
         self._n_unbounded = int((loadings > _ZERO_LOADING * loadings.max()).sum())
-        self._centring = centring
-        self.set_columns(columns)
+        self._centring, self._matrix = centring, matrix
+        self._set_columns(columns)
 
-    def set_columns(self, columns: Columns) -> None:
-        """Compute on these columns from now on."""
+    def _set_columns(self, columns: Columns) -> None:
         self._columns = columns
-        # For each component, what is known of its run under other bounds. Small data are computed
-        # on anew in less time.
+        # For each component, what is known of its runs under other bounds.
         self._runs: list[dict[float, _Run]] = [{} for _ in self.starts.vectors]
         self._shares_anchors = columns.values.size > _MANY_VALUES
         self._n_anchors = 0
 
+    def add(self, features: np.ndarray) -> None:
+        """Compute on further features, too."""
+        assert self._matrix is not None
+        new = np.setdiff1d(features, self._columns.features)
+        added = _read_columns(self._matrix, self._centring, new)
+        self._set_columns(Columns.merge(self._columns, added))
+
     def check(self) -> bool:
-        """Return whether all components are right; forget those that are not."""
-        return True
+        """Return whether no other feature exceeds the threshold of an iterate, in one pass.
+
+        Otherwise, the components to which this happens are forgotten, and the features are added.
+        """
+        # Neighbours in this order have similar iterates.
+        unchecked = sorted(
+            (k, bound)
+            for bound, found in self.bounds.items()
+            for k in range(found.n_checked, found.n_known)
+        )
+        if self._matrix is None or not unchecked:
+            return True
+        is_outside = np.ones(self._matrix.shape[1], dtype=bool)
+        is_outside[self._columns.features] = False
+        check = ThresholdCheck(
+            self._iterates(unchecked),
+            is_outside,
+            self._columns.norms.max(),
+            self._centring,
+            is_grouped=not self._matrix.on_device,
+        )
+        near, exceeded = zip(*self._matrix.map(check), strict=True)
+        for found in self.bounds.values():
+            found.n_checked = found.n_known
+        failed = [unchecked[i] for i in np.flatnonzero(np.logical_or.reduce(exceeded))]
+        for k, bound in failed[::-1]:
+            if k < self.bounds[bound].n_known:
+                self.bounds[bound].forget(k)
+        if failed:
+            self.add(np.concatenate(near))
+        return not failed
+
+    def _iterates(self, components: list[tuple[int, float]]) -> Iterates:
+        """Return the iterates of components (k, bound)."""
+        parts = [(self.bounds[bound], k) for k, bound in components]
+        used = [found.thresholds[k] >= 0.0 for found, k in parts]
+        owners = np.repeat(np.arange(len(parts)), [mask.sum() for mask in used])
+        kept = list(zip(parts, used, strict=True))
+        return Iterates(
+            scores=np.concatenate([found.iterates[k][mask] for (found, k), mask in kept]),
+            thresholds=np.concatenate([found.thresholds[k][mask] for (found, k), mask in kept]),
+            owners=owners,
+            fill_changes=np.abs([found.fill_changes[k] for found, k in parts])[owners],
+        )
 
     def solve(self, l1_bound: float, rank: int, *, stop_at: float = np.inf) -> Components:
         """Return the components under an L1 bound, of which the first `rank` are known.
@@ -230,26 +296,29 @@ class ComponentPath:
             np.add.at(image, columns.gap_samples, at_gaps * v[columns.gap_columns])
             margins += np.sqrt(np.bincount(columns.gap_columns, fills**2, v.size))
             image -= found.fill_changes[k] * self.starts.at_gaps[k]
-        anchors, expected = self._anchors_for(k, l1_bound)
+        near = self._nearest_run(k, l1_bound)
+        anchors = np.array(near.anchors).reshape(len(near.anchors), image.size)
+        width = v.size if self._shares_anchors else 0  # tells whether anchors are shared
+        slopes = np.array(near.slopes, dtype=np.float32).reshape(len(near.slopes), width)
         u, scale, n_iter, converged, own, at_own, is_used = alternate(
             (columns.values, columns.gap_starts, columns.gap_samples, fills),
             (columns.norms, margins),
             earlier,
             (v, image),
             l1_bound,
-            (*self._limits, expected),
-            anchors,
+            (*self._limits, near.first_threshold),
+            (anchors, slopes),
             found.iterates[k],
             found.thresholds[k],
         )
         found.scores[k], found.scales[k], found.n_iter[k] = u, scale, n_iter
         found.converged[k] = converged
         if self._shares_anchors:
-            near = np.flatnonzero(is_used)
-            vectors, slopes = [*anchors[0], *own.copy()], [*anchors[1], *at_own.copy()]
+            vectors, limits = [*near.anchors, *own.copy()], [*near.slopes, *at_own.copy()]
+            used = np.flatnonzero(is_used)
             run = _Run(
-                anchors=[vectors[a] for a in near],
-                slopes=[slopes[a] for a in near],
+                anchors=[vectors[a] for a in used],
+                slopes=[limits[a] for a in used],
                 n_own=len(own),
                 first_threshold=max(found.thresholds[k, 0], 0.0),
             )
@@ -260,20 +329,16 @@ class ComponentPath:
                 while self._n_anchors > image.size and len(self._runs[k]) > 1:
                     self._n_anchors -= self._runs[k].pop(next(iter(self._runs[k]))).n_own
         if v[np.abs(v).argmax()] < 0.0:
-            found.loadings[k] *= -1.0
+            found.loadings[k] = 0.0 - found.loadings[k]  # zeros keep their sign
             found.scores[k] *= -1.0
 
-    def _anchors_for(self, k: int, l1_bound: float) -> tuple[tuple[np.ndarray, np.ndarray], float]:
-        """Return the anchors of the run under the nearest bound, and its first threshold."""
-        w, n = self._columns.values.shape
-        if not self._shares_anchors:
-            return (np.empty((0, n)), np.empty((0, 0), dtype=np.float32)), 0.0
+    def _nearest_run(self, k: int, l1_bound: float) -> _Run:
+        """Return the run of component k under the nearest bound."""
         with self._lock:
             runs = self._runs[k]
-            if not runs:
-                return (np.empty((0, n)), np.empty((0, w), dtype=np.float32)), 0.0
-            run = runs[min(runs, key=lambda bound: (abs(bound - l1_bound), bound))]
-        return (np.array(run.anchors), np.array(run.slopes)), run.first_threshold
+            if runs:
+                return runs[min(runs, key=lambda bound: (abs(bound - l1_bound), bound))]
+        return _Run([], [], 0, 0.0)
 
     def _components_at_gaps(self, found: Components, m: int) -> tuple[np.ndarray, float]:
         """Return the sum of m components at the missing cells, and its mean at the others."""
@@ -294,7 +359,7 @@ class ComponentPath:
             scales=np.zeros(r),
             n_iter=np.zeros(r, dtype=np.int64),
             converged=np.zeros(r, dtype=bool),
-            iterates=np.zeros((r, self.n_kept, n)),
+            iterates=np.zeros((r, self._max_iter if self._matrix else 0, n)),
             thresholds=np.full((r, self._max_iter), -1.0),
             fill_changes=np.zeros(r),
         )
@@ -327,6 +392,28 @@ class ComponentPath:
         found = self.solve(l1_bound, rank)
         loadings[:, found.features] = found.loadings[:rank]
         return loadings
+
+
+def search_grid(
+    path: ComponentPath, grid: list[tuple[int, int]], *, tolerance: int, smallest: int
+) -> list[FeatureSet]:
+    """Return the feature set of each pair (q, rank), by Algorithm 1.
+
+    Searches are repeated until no feature outside the working set has to be added; the components
+    that passed the check are not computed again.
+    """
+    # Neighbours in the grid need the same bounds, and would wait for each other in two threads.
+    half = (len(grid) + 1) // 2
+    order = sorted(range(len(grid)), key=lambda i: i % half)
+
+    def search(i: int) -> FeatureSet:
+        q, rank = grid[i]
+        return path.search(q, rank, tolerance=tolerance, smallest=smallest)
+
+    while True:
+        found = dict(zip(order, parallel.run(search, order), strict=True))
+        if path.check():
+            return [found[i] for i in range(len(grid))]
 
 
 def bisect_l1_bound(
@@ -388,3 +475,94 @@ def sparse_direction(slopes: np.ndarray, l1_bound: float) -> np.ndarray:
     weights = np.zeros(slopes.size)
     soft_threshold(slopes, slopes.size, float(l1_bound), weights, np.empty(slopes.size))
     return weights
+
+
+# ---------------------------------------------------------------------- Starts and working set
+
+
+def component_path(
+    matrix: DataMatrix, centring: Centring, *, rank: int, max_features: int
+) -> ComponentPath:
+    """Return the components of the data, of which up to `rank` are wanted.
+
+    Large data are computed on with a few features, whose number follows from `max_features`, that
+    of the largest set that is wanted. The data are then read in four passes, and otherwise once.
+    """
+    n, p = matrix.shape
+    if n * p <= (_ALL_VALUES if matrix.in_memory else _ALL_STORED) or p <= n:
+        X = centring.columns(matrix, np.arange(p))
+        starts = starts_in_memory(X, centring, rank)
+        rows = np.ascontiguousarray(X.T)
+        return ComponentPath(Columns.fill(np.arange(p), rows, centring.fill), starts, centring)
+    gram = np.zeros((n, n))
+    for part in matrix.map(lambda block, start: _gram(centring(block, start))):
+        gram += part
+    starts = _starts(matrix, centring, _leading_eigenvectors(gram, rank))
+    count = min(_PER_FEATURE * max_features + _ADDITIONAL, p)
+    columns = _read_columns(matrix, centring, largest(starts.vectors, count))
+    path = ComponentPath(columns, starts, centring, matrix=matrix)
+    # Sparse components are not singular vectors, so features are chosen by the products with the
+    # scores of a few sparse components, too. Without this, most components fail the check.
+    pilots = [max(np.sqrt(max_features / share), 1.0) for share in (16, 4, 2)]
+    scores = np.concatenate([path.solve(bound, rank).scores for bound in pilots])
+    path.bounds.clear()
+    path.add(largest(multiply(matrix, centring, scores), count))
+    return path
+
+
+def starts_in_memory(columns: np.ndarray, centring: Centring, rank: int) -> Starts:
+    """Return the leading right singular vectors of columns in memory."""
+    missing = np.isnan(columns)
+    X = np.where(missing, centring.fill, columns) if centring.fill is not None else columns
+    if X.shape[1] > X.shape[0]:
+        vectors = _leading_eigenvectors(X @ X.T, rank) @ X
+    else:
+        vectors = _leading_eigenvectors(X.T @ X, rank)
+    lengths = np.linalg.norm(vectors, axis=1)
+    vectors /= np.where(lengths > 0, lengths, 1.0)[:, None]
+    at_gaps = np.zeros((rank, len(X))) if centring.fill is None else vectors @ missing.T
+    return Starts(vectors, vectors @ X.T, at_gaps).within_rank()
+
+
+def _leading_eigenvectors(symmetric: np.ndarray, count: int) -> np.ndarray:
+    """Return the eigenvectors of the `count` largest eigenvalues, one in each row."""
+    n = len(symmetric)
+    if n >= _MANY_SAMPLES and count < _N_LANCZOS // 2:
+        # A fixed start with different entries, so that the result is reproducible and the start is
+        # not orthogonal to the eigenvectors of symmetric designs.
+        start = np.random.default_rng(0).standard_normal(n)
+        try:
+            vectors = eigsh(symmetric, count, which="LA", v0=start, ncv=_N_LANCZOS)[1]
+            return np.ascontiguousarray(vectors[:, ::-1].T)
+        except ArpackError:
+            pass
+    return np.ascontiguousarray(np.linalg.eigh(symmetric)[1][:, : -count - 1 : -1].T)
+
+
+def _starts(matrix: DataMatrix, centring: Centring, left: np.ndarray) -> Starts:
+    """Return the right singular vectors, given the left ones, in one pass."""
+
+    def multiply(block: Any, start: int) -> tuple[np.ndarray, ...]:
+        xp, centred = namespace(block), centring(block, start)
+        products = to_device(left, block) @ centred
+        at_gaps: Any = np.zeros(left.shape)
+        if centring.fill is not None:
+            at_gaps = to_host(products @ xp.astype(xp.isnan(block), xp.float64).T)
+        return to_host(products), to_host(products @ centred.T), at_gaps
+
+    products, images, at_gaps = zip(*matrix.map(multiply), strict=True)
+    vectors = np.concatenate(products, axis=1)
+    lengths = np.linalg.norm(vectors, axis=1)
+    unit = np.where(lengths > 0, lengths, 1.0)[:, None]
+    starts = Starts(vectors / unit, np.sum(images, axis=0) / unit, np.sum(at_gaps, axis=0) / unit)
+    return starts.within_rank()
+
+
+def _gram(centred: Any) -> np.ndarray:
+    return to_host(centred @ centred.T)
+
+
+def _read_columns(matrix: DataMatrix, centring: Centring, features: np.ndarray) -> Columns:
+    """Return centred columns in memory."""
+    values = np.ascontiguousarray(centring.columns(matrix, features).T)
+    return Columns.fill(features, values, centring.fill)

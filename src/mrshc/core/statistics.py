@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mrshc.core.data.device import namespace, to_device, to_host
-from mrshc.core.data.matrix import DataMatrix
+from mrshc.core.data.matrix import DataMatrix, namespace, to_device, to_host
 
 # A feature is constant if its values differ by no more than this. The squares of much smaller
 # differences underflow.

@@ -6,7 +6,7 @@ merge i forms node n + i.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -82,7 +82,7 @@ def linkage_matrix(distances: np.ndarray, linkage: str) -> np.ndarray:
     if linkage in ("single", "centroid", "median"):
         return hierarchy.linkage(roots(squareform(distances, checks=False)), linkage)
     # A round of association tests builds a hundred trees, in threads, which scipy would not run at
-    # the same time; for 60 samples it takes five times as long.
+    # the same time; for 60 samples scipy takes five times as long.
     if not np.isfinite(distances).all():
         raise ValueError("The distances between samples must be finite.")
     merges = np.empty((len(distances) - 1, 3))
@@ -100,7 +100,7 @@ def cut_tree(Z: np.ndarray, n_clusters: Any) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """A tree of n samples, given by its linkage matrix, with what is often asked of its nodes."""
+    """A tree of n samples, given by its linkage matrix, and questions about its nodes."""
 
     linkage_matrix: np.ndarray
 
@@ -200,6 +200,65 @@ def split_last_merges(tree: Tree, nodes: list[int], k: int) -> list[int]:
         nodes.remove(last)
         nodes += tree.children(last)
     return nodes
+
+
+@dataclass(frozen=True, eq=False)
+class GapTest:
+    """The gap statistic of a group of samples for one and for two clusters.
+
+    Attributes
+    ----------
+    observed : ndarray of shape (2,)
+        log W_1 and log W_2 of the samples.
+    reference : ndarray of shape (n_drawn, 2)
+        The same of each reference sample.
+    standard_error : float
+        Standard error of the gap for two clusters, with the factor sqrt(1 + 1 / B).
+    is_split : bool
+        Whether two clusters are preferred: gap(1) < gap(2) - standard_error.
+    """
+
+    observed: np.ndarray
+    reference: np.ndarray
+    standard_error: float
+    is_split: bool
+
+
+@dataclass(frozen=True, eq=False)
+class PrunedTree:
+    """A tree, and the nodes that are split to obtain clusters, in the order of the splits."""
+
+    tree: Tree
+    splits: tuple[int, ...]
+    tests: dict[int, GapTest]
+
+    @property
+    def n_leaves(self) -> int:
+        return len(self.splits) + 1
+
+    def leaves(self, max_leaves: int) -> list[int]:
+        """Return the nodes that are the clusters after at most `max_leaves` - 1 splits."""
+        nodes = [self.tree.root]
+        for node in self.splits[: max_leaves - 1]:
+            nodes.remove(node)
+            nodes += self.tree.children(node)
+        return nodes
+
+    def labels(self, max_leaves: int) -> np.ndarray:
+        return self.tree.labels(self.leaves(max_leaves))
+
+    def split_into(self, k: int) -> PrunedTree:
+        """Return the tree with at least k leaves: the nodes merged last are split further."""
+        leaves, splits = self.leaves(self.n_leaves), list(self.splits)
+        while len(leaves) < k:
+            splits.append(max(leaves))
+            leaves = split_last_merges(self.tree, leaves, len(leaves) + 1)
+        return replace(self, splits=tuple(splits))
+
+
+def cut(tree: Tree, k: int) -> PrunedTree:
+    """Return the tree with the last k - 1 merges undone."""
+    return PrunedTree(tree, tuple(range(tree.root, tree.root - k + 1, -1)), {})
 
 
 def average_silhouettes(distances: np.ndarray, partitions: Any) -> np.ndarray:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Self
 
 from mrshc.core import parallel
-from mrshc.core.association import MAX_CLUSTERS, MIN_FEATURES, association_search
-from mrshc.core.gap import cut
+from mrshc.core.association import MIN_FEATURES, association_search
 from mrshc.core.statistics import centring
+from mrshc.core.trees import cut
 from mrshc.estimators.base import (
     HierarchicalClusterer,
     check_feature_count,
@@ -163,7 +163,7 @@ class AssociationHC(HierarchicalClusterer):
         if result.supported is False:
             advice = f"labels_ has all {k} clusters asked for."
             if self.n_clusters == "auto":
-                best = min(max(result.n_clusters, 2), MAX_CLUSTERS)
-                advice = f"labels_ holds one cluster. Use cut({best}) to cut the tree all the same."
+                best = f"cut({result.n_clusters})"
+                advice = f"labels_ holds one cluster. Use {best} to cut the tree all the same."
             warn_unsupported(NO_SUPPORT, advice)
         return self

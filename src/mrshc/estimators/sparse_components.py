@@ -9,9 +9,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from mrshc.core import parallel
-from mrshc.core.sparse_components import Columns, ComponentPath, Starts
+from mrshc.core.sparse_components import Columns, ComponentPath, Starts, starts_in_memory
 from mrshc.core.statistics import centring
-from mrshc.core.working_set import starts_in_memory
 from mrshc.validation import check_integer, check_number, check_option, check_samples
 
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from mrshc.core.data.files import explain_read_errors
-from mrshc.core.data.matrix import DataMatrix
+from mrshc.core.data.matrix import DataMatrix, namespace, to_device, to_host
 
 T = TypeVar("T")
 
@@ -74,30 +74,3 @@ def is_device_array(X: Any) -> bool:
             f"X is an array of {package}, which needs the extra 'gpu': pip install 'mrshc[gpu]'."
         ) from None
     return array_api_compat.is_array_api_obj(X)
-
-
-def namespace(array: Any) -> Any:
-    """Return the functions for an array: numpy, or those of the array API standard."""
-    if isinstance(array, np.ndarray):
-        return np
-    import array_api_compat
-
-    return array_api_compat.array_namespace(array)
-
-
-def to_host(array: Any) -> np.ndarray:
-    """Return an array of any package as a numpy array."""
-    if isinstance(array, np.ndarray):
-        return array
-    # torch and CuPy copy to main memory only if asked.
-    for method in ("cpu", "get"):
-        if hasattr(array, method):
-            return np.asarray(getattr(array, method)())
-    return np.asarray(np.from_dlpack(array))
-
-
-def to_device(array: np.ndarray, block: Any) -> Any:
-    """Return a numpy array as an array of the package and on the device of a block."""
-    if isinstance(block, np.ndarray):
-        return array
-    return namespace(block).asarray(array, device=block.device)

@@ -152,3 +152,30 @@ def float_dtype(dtype: np.dtype, shape: Any, name: str) -> np.dtype:
         raise ValueError(f"X must hold real numbers, but {name} holds {kind}.")
     # Integers above 2^24 are not exact in single precision.
     return np.dtype(np.float32 if dtype.kind == "f" and dtype.itemsize <= 4 else np.float64)
+
+
+def namespace(array: Any) -> Any:
+    """Return the functions for an array: numpy, or those of the array API standard."""
+    if isinstance(array, np.ndarray):
+        return np
+    import array_api_compat
+
+    return array_api_compat.array_namespace(array)
+
+
+def to_host(array: Any) -> np.ndarray:
+    """Return an array of any package as a numpy array."""
+    if isinstance(array, np.ndarray):
+        return array
+    # torch and CuPy copy to main memory only if asked.
+    for method in ("cpu", "get"):
+        if hasattr(array, method):
+            return np.asarray(getattr(array, method)())
+    return np.asarray(np.from_dlpack(array))
+
+
+def to_device(array: np.ndarray, block: Any) -> Any:
+    """Return a numpy array as an array of the package and on the device of a block."""
+    if isinstance(block, np.ndarray):
+        return array
+    return namespace(block).asarray(array, device=block.device)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import plain_twin
-from mrshc.core.silhouette_rule import choose, iterative_choice, ranks_for_k, reference_k
+from mrshc.core.search import choose, iterative_choice, ranks_for_k, reference_k
 
 
 @pytest.mark.parametrize(
