@@ -4,7 +4,9 @@ import pickle
 
 import pytest
 
-from mrshc.errors import MissingPackageError, ResourceLostError, UserError, format_error
+from mrshc.app.execution_backends import ResourceLostError
+from mrshc.comparison import format_error
+from mrshc.errors import MissingPackageError, UserError
 
 
 def test_tables_of_results_name_python_classes_of_errors():

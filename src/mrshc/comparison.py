@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from mrshc.errors import format_error
 from mrshc.estimators.base import HierarchicalClusterer
 from mrshc.methods import compared_methods
 from mrshc.metrics import (
@@ -523,3 +522,12 @@ def labels_to_score(model: Any, n_clusters: int) -> NDArray[np.intp]:
     # The new labels are larger than all others, so that no sample of noise joins a cluster.
     labels[is_noise] = labels.max() + 1 + np.arange(is_noise.sum())
     return np.unique(labels, return_inverse=True)[1].astype(np.intp)
+
+
+def format_error(error: BaseException) -> str:
+    """Return the class and the message of an error as text, for tables of results.
+
+    The nearest base class outside this package is named, since readers know no other.
+    """
+    classes = (cls for cls in type(error).__mro__ if not cls.__module__.startswith("mrshc."))
+    return f"{next(classes).__name__}: {error}"

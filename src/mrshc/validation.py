@@ -98,8 +98,13 @@ def check_n_jobs(n_jobs: Any) -> int | None:
 
 def draw_seed(random_state: Any) -> int:
     """Return the seed of all random numbers of a fit."""
+    return int(random_numbers(random_state).randint(np.iinfo(np.int32).max))
+
+
+def random_numbers(random_state: Any) -> np.random.RandomState:
+    """Return the random numbers of a seed."""
     try:
-        return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+        return check_random_state(random_state)
     except ValueError:
         raise ValueError(
             f"random_state must be None, a whole number in [0, {2**32 - 1}] or a RandomState "
@@ -120,11 +125,7 @@ def check_samples(
     if matrix is not None and matrix.shape[1] > matrix.shape[0] >= min_samples:
         if reset:
             estimator.n_features_in_ = matrix.shape[1]
-        elif matrix.shape[1] != estimator.n_features_in_:
-            raise ValueError(
-                f"X must have the {estimator.n_features_in_} features of the fit, but has "
-                f"{matrix.shape[1]}."
-            )
+        check_width(estimator, matrix)
     else:
         if matrix is not None:  # small, or samples are in columns: checked like an array
             values = matrix.columns(np.arange(matrix.shape[1]))
@@ -145,6 +146,15 @@ def check_samples(
     if reset:
         _store_names(estimator, X)
     return matrix, summary
+
+
+def check_width(estimator: Any, matrix: DataMatrix) -> None:
+    """Raise ValueError if the data have another number of features than those of the fit."""
+    if matrix.shape[1] != estimator.n_features_in_:
+        raise ValueError(
+            f"X must have the {estimator.n_features_in_} features of the fit, but has "
+            f"{matrix.shape[1]}."
+        )
 
 
 def as_table(X: Any, values: Any = None) -> Any:
@@ -403,11 +413,7 @@ def check_new_samples(estimator: Any, X: Any, features: np.ndarray) -> np.ndarra
         columns = check_table(X) if matrix is None else matrix.columns(np.arange(features.size))
         columns = np.asarray(columns, dtype=np.float64)
     elif matrix is not None:
-        if matrix.shape[1] != estimator.n_features_in_:
-            raise ValueError(
-                f"X must have the {estimator.n_features_in_} features of the fit, but has "
-                f"{matrix.shape[1]}."
-            )
+        check_width(estimator, matrix)
         columns = matrix.columns(features)
     else:
         array = validate_data(

@@ -37,7 +37,7 @@ def naive_p_values(X, inside, outside):
 def test_contrasts_are_clusters_against_others_and_the_splits_above_them():
     tree = Tree(np.array([[0, 1, 1, 2], [3, 4, 2, 2], [2, 6, 3, 3], [5, 7, 4, 5.0]]))
     labels = np.array([0, 0, 1, 2, 2])
-    found = contrasts_of_clusters(tree, labels)
+    found = contrasts_of_clusters(tree, labels, np.empty(0, int))
     assert [(c.kind, c.node) for c in found] == [
         ("cluster", 5), ("cluster", 2), ("cluster", 6), ("split", 8), ("split", 7)
     ]  # fmt: skip
@@ -45,7 +45,7 @@ def test_contrasts_are_clusters_against_others_and_the_splits_above_them():
     assert [c.outside.tolist() for c in found] == [
         [2, 3, 4], [0, 1, 3, 4], [0, 1, 2], [2, 3, 4], [3, 4]
     ]  # fmt: skip
-    assert contrasts_of_clusters(tree, np.zeros(5, int)) == []
+    assert contrasts_of_clusters(tree, np.zeros(5, int), np.empty(0, int)) == []
 
 
 def test_a_feature_of_the_tree_is_tested_against_the_branch_that_trees_without_it_have():

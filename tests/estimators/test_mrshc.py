@@ -124,15 +124,17 @@ def test_a_given_number_of_clusters_is_obtained_and_the_supported_number_is_told
     warning = warning_of(model, X)
     assert warning.finding in (
         "The gap statistic finds a single cluster, not the 8 clusters asked for.",
-        f"The gap statistic finds only {model.split_tests_['supported'].sum() + 1} of the 8 "
-        "clusters asked for.",
+        f"The gap statistic finds only {model.split_tests_['supported'].sum() + 1} clusters, not "
+        "the 8 clusters asked for.",
     )
     assert warning.advice == "labels_ has all 8."
     assert model.n_clusters_ == len(np.unique(model.labels_)) == 8
     assert model.search_results_["screened_out"].all()
     assert model.search_results_["n_leaves"].max() < 8
     warning = warning_of(quick(10, n_clusters=5), SMALL)
-    assert warning.finding == "The gap statistic finds only 3 of the 5 clusters asked for."
+    assert (
+        warning.finding == "The gap statistic finds only 3 clusters, not the 5 clusters asked for."
+    )
 
 
 # The claims of the paper --------------------------------------------------------------------

@@ -13,7 +13,7 @@ import numpy as np
 
 from mrshc.core.data.files import UnreadableError
 from mrshc.core.data.matrix import BLOCK_CELLS, DataMatrix
-from mrshc.errors import ResourceLostError, UserError
+from mrshc.errors import UserError
 from mrshc.io.memory import format_size
 from mrshc.shell.data_matrix import as_data_matrix
 
@@ -23,6 +23,13 @@ _CONNECTION_TIMEOUT = 10
 # Maximum number of times that a chunk is computed again after a worker was lost, so that the loss
 # of one worker does not end a run. The value is not tuned: it does not affect results.
 _N_RETRIES = 3
+
+
+class ResourceLostError(OSError):
+    """Error raised if a resource outside this process, such as a compute cluster, is lost.
+
+    The message states which resource is no longer available, and what the user can do.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

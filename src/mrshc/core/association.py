@@ -299,6 +299,14 @@ def feature_q_values(
         [(p_values, _)] = test_sets(
             matrix, [refined.tested], linkage=linkage, metric=metric, alpha=1.0, ranks=ranks
         )
+    return q_values_of_tested(p_values)
+
+
+def q_values_of_tested(p_values: np.ndarray) -> np.ndarray:
+    """Return the q-values of Benjamini and Hochberg (1995); p-values of 1 are left out.
+
+    Such a p-value means that no test was possible.
+    """
     q_values, is_tested = np.ones(p_values.size), p_values < 1.0
     if is_tested.any():
         q_values[is_tested] = false_discovery_control(p_values[is_tested])
@@ -306,10 +314,7 @@ def feature_q_values(
 
 
 def associated_features(p_values: np.ndarray, alpha: float) -> np.ndarray:
-    """Return the features with a q-value of at most alpha (Benjamini and Hochberg 1995).
-
-    A p-value of 1 means that no test was possible; such a feature is not counted.
-    """
+    """Return the features with a q-value of at most alpha; p-values above it may be NaN."""
     candidates = np.flatnonzero((p_values <= alpha) & (p_values < 1.0))
     order = np.argsort(p_values[candidates], kind="stable")
     n_tested = np.count_nonzero(p_values != 1.0)

@@ -239,3 +239,23 @@ def _is_decided(reference: np.ndarray, observed: np.ndarray, n_references: int) 
     variance = ratios.var(ddof=1) * (1 / m - 1 / n_references)
     variance += squared_error * (1 / (m - 1) - 1 / (n_references - 1)) / 2
     return bool(abs(margin) > _N_STANDARD_ERRORS * np.sqrt(variance))
+
+
+def test_table(pruned: PrunedTree, n_leaves: int, outlying: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the table of the tests of nodes; outlying samples took no part in them."""
+    nodes, tests = list(pruned.tests), list(pruned.tests.values())
+    drops = [test.reference[:, 0] - test.reference[:, 1] for test in tests]
+    references = np.empty(len(drops), dtype=object)  # of different lengths
+    references[:] = drops
+    members = [np.setdiff1d(pruned.tree.members(node), outlying) for node in nodes]
+    return {
+        "node": np.array(nodes, dtype=np.intp),
+        "n_samples": np.array([some.size for some in members], dtype=np.intp),
+        "height": np.array([pruned.tree.height(node) for node in nodes]),
+        "drop": np.array([test.observed[0] - test.observed[1] for test in tests]),
+        "expected_drop": np.array([drop.mean() for drop in drops]),
+        "standard_error": np.array([test.standard_error for test in tests]),
+        "supported": np.array([test.is_split for test in tests], dtype=bool),
+        "split": np.isin(nodes, pruned.splits[: n_leaves - 1]),
+        "reference_drops": references,
+    }

@@ -31,6 +31,8 @@ class Contrast:
     node: int
     inside: np.ndarray
     outside: np.ndarray
+    clusters_inside: str = ""  # their labels
+    clusters_outside: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,21 +46,30 @@ class MarkerStatistics:
     q_values: np.ndarray
 
 
-def contrasts_of_clusters(tree: Tree, labels: np.ndarray) -> list[Contrast]:
-    """Return a contrast for each cluster, and one for each split above the clusters."""
+def contrasts_of_clusters(tree: Tree, labels: np.ndarray, outlying: np.ndarray) -> list[Contrast]:
+    """Return a contrast for each cluster, and one for each split above the clusters.
+
+    Samples are numbered without the outlying ones; groups of these only are not compared.
+    """
     n_clusters = int(labels.max()) + 1
     if n_clusters < 2:
         return []
     low, high = tree.label_ranges(labels)
-    contrasts = []
+    groups = []
     for k in range(n_clusters):
         # A node has a larger number than those below it, so the last is the whole cluster.
         node = int(np.flatnonzero((low == k) & (high == k))[-1])
-        inside, outside = np.flatnonzero(labels == k), np.flatnonzero(labels != k)
-        contrasts.append(Contrast("cluster", node, inside, outside))
+        groups.append(("cluster", node, np.flatnonzero(labels == k), np.flatnonzero(labels != k)))
     for node in np.flatnonzero(low < high)[::-1].tolist():
         left, right = tree.children(node)
-        contrasts.append(Contrast("split", node, tree.members(left), tree.members(right)))
+        groups.append(("split", node, tree.members(left), tree.members(right)))
+    position = np.cumsum(~np.isin(np.arange(labels.size), outlying)) - 1
+    contrasts = []
+    for kind, node, *sides in groups:
+        names = [", ".join(map(str, np.unique(labels[side]))) for side in sides]
+        usual = [position[np.setdiff1d(side, outlying)] for side in sides]
+        if all(side.size for side in usual):
+            contrasts.append(Contrast(kind, node, *usual, *names))
     return contrasts
 
 
@@ -80,6 +91,8 @@ def marker_statistics(
     weights : ndarray or None
         Their weights in the distances.
     """
+    if not contrasts:
+        return []
     labels = [_labels(matrix.shape[0], c.inside, c.outside) for c in contrasts]
     p_values = np.hstack(list(matrix.map(lambda block, _: _rank_tests(to_host(block), labels))))
     p_values[:, features] = _cross_fitted_p_values(

@@ -80,6 +80,13 @@ def run(function: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
                 future.cancel()
 
 
+def count(results: Iterable[T], n_steps: int, progress: Progress) -> Iterator[T]:
+    """Yield the results, and report how many there are."""
+    for n_done, result in enumerate(results, start=1):
+        progress(n_done, n_steps)
+        yield result
+
+
 def run_fits(
     function: Callable[..., T], arguments: Iterable[tuple[Any, ...]], n_jobs: Any
 ) -> Iterator[T]:

@@ -23,6 +23,11 @@ from mrshc.core.trees import PrunedTree, Tree, average_silhouettes, linkage_matr
 # Trees of this many samples are built one after another, and their reference samples at the same
 # time: several trees at once would need several matrices of distances each.
 _MANY_SAMPLES = 2_000
+# The candidates of Zhang and Zamar (2014), whose data have hundreds of features or more.
+_PAPER_TARGETS = (10, 20, *range(40, 201, 20), *range(250, 501, 50))
+# For fewer than 100 features, most of these would be too large. Small numbers come without gaps,
+# because a single feature changes the tree most if there are few.
+_FEW_FEATURES, _SMALL_TARGETS = 100, (2, 3, 4, 5, 6, 7, 8, 10, 15, 20, 30, 40)
 # K is found from the trees of the three smallest ranks.
 _N_RANKS_FOR_K = 3
 
@@ -79,6 +84,16 @@ class _Evaluation:
 
     pruned: PrunedTree
     silhouettes: np.ndarray
+
+
+def default_targets(n_varying: int, smallest: int) -> tuple[int, ...]:
+    """Return the candidates for q if it is not given, for so many features that vary."""
+    if n_varying >= _FEW_FEATURES:
+        targets = [q for q in _PAPER_TARGETS if q < n_varying]
+    else:  # at most half of the features: nearly all would be no selection
+        half = max(2, (n_varying + 1) // 2)
+        targets = [q for q in _SMALL_TARGETS if q <= min(half, n_varying)] or [n_varying]
+    return tuple(q for q in targets if q >= smallest) or (smallest,)
 
 
 def search(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
@@ -160,6 +161,47 @@ def cluster_index(X: np.ndarray, is_first: np.ndarray) -> float:
     total = ((X - X.mean(axis=0)) ** 2).sum()
     within = sum(((X[g] - X[g].mean(axis=0)) ** 2).sum() for g in (is_first, ~is_first))
     return float(within / total) if total > 0.0 else 1.0
+
+
+# ----------------------------------------------------------------------------------- Splits
+
+
+# A split: its statistic, the samples that are not outlying, and which are in the first branch.
+Split = tuple[float, np.ndarray, np.ndarray]
+
+
+def first_split(X: np.ndarray, divide: Any, statistic: Any) -> Split:
+    """Return the first split in which both branches have enough samples.
+
+    Smaller branches are left out, and the rest is divided again: features that were selected for
+    outlying samples do not show clusters of the others.
+    """
+    rows = np.arange(len(X))
+    while rows.size >= MIN_NODE_SAMPLES:
+        columns, is_first = divide(X[rows])
+        n_first = int(is_first.sum())
+        if min(n_first, rows.size - n_first) >= MIN_BRANCH_SAMPLES:
+            return statistic(columns, is_first), rows, is_first
+        rows = rows[is_first == (2 * n_first > rows.size)]
+    return np.nan, rows[:0], np.empty(0, dtype=bool)
+
+
+def as_compared(columns: np.ndarray, metric: str) -> np.ndarray:
+    """Return samples of mean zero and length one for correlations, else as they are."""
+    if metric != "correlation":
+        return columns
+    centred = columns - columns.mean(axis=1, keepdims=True)
+    lengths = np.linalg.norm(centred, axis=1, keepdims=True)
+    return centred / np.where(lengths > 0.0, lengths, 1.0)
+
+
+def fill_missing(columns: np.ndarray) -> np.ndarray:
+    """Return the columns with their means for missing values."""
+    missing = np.isnan(columns)
+    if not missing.any():
+        return columns
+    means = np.nansum(columns, axis=0) / (~missing).sum(axis=0).clip(min=1)
+    return np.where(missing, means, columns)
 
 
 # ------------------------------------------------------------------------------------ Tests

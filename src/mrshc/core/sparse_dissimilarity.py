@@ -44,6 +44,9 @@ class Dissimilarity(Protocol):
         ...
 
 
+_SMALLEST_BOUND, _LARGEST_SHARE, _N_BOUNDS = 1.1, 0.7, 10
+
+
 @dataclass(frozen=True, eq=False)
 class FeatureWeights:
     """The weights under one penalty."""
@@ -305,3 +308,27 @@ def permutation_gap(
         logs.append(np.log(criteria_of_permutation))
         progress(len(logs), n_permutations)
     return PermutationGap(np.log(criteria) - np.mean(logs, axis=0), np.std(logs, axis=0, ddof=1))
+
+
+def default_bounds(largest: float) -> tuple[float, ...]:
+    """Return candidates for the L1 bound, as in R's sparcl: ten from 1.1 to .7 of the largest."""
+    end = max(_SMALLEST_BOUND, _LARGEST_SHARE * largest)
+    return tuple(np.unique(np.linspace(_SMALLEST_BOUND, end, _N_BOUNDS)).tolist())
+
+
+def candidate_table(
+    name: str, solutions: Sequence[Any], targets: Any, gap: PermutationGap | None, best: int
+) -> dict[str, np.ndarray]:
+    """Return the table of the candidates for a penalty."""
+    table = {
+        name: np.array([s.penalty for s in solutions]),
+        "n_features": np.array([s.features.size for s in solutions]),
+        "criterion": np.array([s.criterion for s in solutions]),
+        "chosen": np.arange(len(solutions)) == best,
+    }
+    if len(targets):
+        table["n_features_target"] = np.array(targets)
+        table["reached"] = table["n_features"] == table["n_features_target"]
+    if gap is not None:
+        table |= {"gap": gap.gap, "gap_sd": gap.sd}
+    return table

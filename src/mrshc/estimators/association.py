@@ -10,13 +10,14 @@ from mrshc.core.statistics import centring
 from mrshc.core.trees import cut
 from mrshc.estimators.base import (
     HierarchicalClusterer,
+    check_clusters,
     check_feature_count,
     check_linkage_and_metric,
     count_varying,
     warn_unsupported,
 )
 from mrshc.progress import progress_bar
-from mrshc.validation import check_integer_or, check_n_jobs, check_number, check_samples
+from mrshc.validation import check_n_jobs, check_number, check_samples
 
 NO_SUPPORT = (
     "The clusters are not supported by held-out features: fewer than "
@@ -134,12 +135,11 @@ class AssociationHC(HierarchicalClusterer):
             raw, summary = check_samples(self, X)
             matrix, outlying = self._winsorised(raw)
             usual, summary = self._usual(matrix, summary, outlying, self.robust)
-            n = usual.shape[0]
             result = association_search(
                 usual,
                 centring(summary, True),
                 n_varying=count_varying(summary, self.metric),
-                n_clusters=check_integer_or("n_clusters", self.n_clusters, "auto", low=2, high=n),
+                n_clusters=check_clusters(self.n_clusters, usual.shape[0]),
                 linkage=self.linkage,
                 metric=self.metric,
                 alpha=check_number("alpha", self.alpha, low=0.0, high=1.0),

@@ -18,6 +18,7 @@ from mrshc.core.linkages import EUCLIDEAN_LINKAGES, LINKAGES, METRICS, SQUARED_M
 from mrshc.core.markers import contrasts_of_clusters, marker_statistics
 from mrshc.core.missing_values import complete
 from mrshc.core.outliers import attach_outliers, detect_outliers, winsorisation_limits
+from mrshc.core.search import default_targets
 from mrshc.core.statistics import Summary, summarise
 from mrshc.core.trees import PrunedTree, Tree, min_features
 from mrshc.estimators.summary import ModelSummary, summarise_model
@@ -32,6 +33,7 @@ from mrshc.validation import (
     check_number,
     check_option,
     check_table,
+    check_width,
     column_names,
     in_order_of_fit,
     refuse_incomparable_samples,
@@ -40,13 +42,6 @@ from mrshc.validation import (
 
 if TYPE_CHECKING:
     import pandas as pd
-
-# The candidates of Zhang and Zamar (2014), whose data have hundreds of features or more.
-_PAPER_CANDIDATES = (10, 20, *range(40, 201, 20), *range(250, 501, 50))
-# For fewer than 100 features, most of these would be too large. Small numbers come without gaps,
-# because a single feature changes the tree most if there are few.
-_FEW_FEATURES = 100
-_SMALL_CANDIDATES = (2, 3, 4, 5, 6, 7, 8, 10, 15, 20, 30, 40)
 
 
 class UnsupportedClustersWarning(UserWarning):
@@ -90,11 +85,7 @@ class FeatureSelector(SelectorMixin, BaseEstimator):
         X = in_order_of_fit(self, X)
         if (matrix := as_matrix(X)) is None:
             return super().transform(check_table(as_table(X)))
-        if matrix.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"X must have the {self.n_features_in_} features of the fit, but has "
-                f"{matrix.shape[1]}."
-            )
+        check_width(self, matrix)
         return matrix.columns(np.flatnonzero(self._support))
 
     def summary(self) -> ModelSummary:
@@ -251,42 +242,26 @@ class HierarchicalClusterer(ClusterMixin, FeatureSelector):
     ) -> pd.DataFrame:
         import pandas as pd
 
-        usual = np.setdiff1d(np.arange(matrix.shape[0]), self._outliers)
-        position = np.full(matrix.shape[0], -1)
-        position[usual] = np.arange(usual.size)
-        contrasts, described = [], []
-        for contrast in contrasts_of_clusters(self._tree, labels):
-            inside, outside = (position[g] for g in (contrast.inside, contrast.outside))
-            inside, outside = inside[inside >= 0], outside[outside >= 0]
-            if inside.size and outside.size:  # a group of outlying samples cannot be compared
-                groups = {"inside": contrast.inside, "outside": contrast.outside}
-                listed = {g: ", ".join(map(str, np.unique(labels[s]))) for g, s in groups.items()}
-                sizes = {"n_inside": inside.size, "n_outside": outside.size}
-                described.append(
-                    {"contrast": contrast.kind, "node": contrast.node} | listed | sizes
-                )
-                contrasts.append(type(contrast)(contrast.kind, contrast.node, inside, outside))
-        if usual.size < matrix.shape[0]:
-            matrix = ArrayMatrix(matrix.values[usual])
+        contrasts = contrasts_of_clusters(self._tree, labels, self._outliers)
+        if self._outliers.size:
+            matrix = ArrayMatrix(np.delete(matrix.values, self._outliers, axis=0))
         features = np.arange(matrix.shape[1]) if names is None else np.array(names, dtype=object)
         blocks = []
         with parallel.threads(1):
-            statistics = (
-                marker_statistics(
-                    matrix,
-                    np.flatnonzero(self._tree_features()),
-                    contrasts,
-                    linkage=self.linkage,
-                    metric=self.metric,
-                    weights=self._tree_weights(),
-                )
-                if contrasts
-                else []
+            statistics = marker_statistics(
+                matrix,
+                np.flatnonzero(self._tree_features()),
+                contrasts,
+                linkage=self.linkage,
+                metric=self.metric,
+                weights=self._tree_weights(),
             )
-        for description, result in zip(described, statistics, strict=True):
+        for contrast, result in zip(contrasts, statistics, strict=True):
             sign = np.sign(np.nan_to_num(result.mean_inside - result.mean_outside)).astype(int)
             table = pd.DataFrame(
-                description
+                {"contrast": contrast.kind, "node": contrast.node}
+                | {"inside": contrast.clusters_inside, "outside": contrast.clusters_outside}
+                | {"n_inside": contrast.inside.size, "n_outside": contrast.outside.size}
                 | {"feature": features, "selected": self._support}
                 | {"mean_inside": result.mean_inside, "mean_outside": result.mean_outside}
                 | {"effect_size": result.effect_size, "p_value": result.p_values}
@@ -315,9 +290,12 @@ class HierarchicalClusterer(ClusterMixin, FeatureSelector):
         Returns
         -------
         distances : ndarray of shape (n_samples, n_samples)
-            Expected distances if values are missing.
+            Expected distances if values are missing; `dissimilarity_` of an estimator that has it.
         """
-        columns = self.data_of_fit(X).columns(np.flatnonzero(self._support))
+        matrix = self.data_of_fit(X)
+        if hasattr(self, "dissimilarity_"):
+            return self.dissimilarity_
+        columns = matrix.columns(np.flatnonzero(self._support))
         with parallel.threads(1):
             return complete(columns, self._outliers).distances(self.metric)
 
@@ -490,19 +468,20 @@ def count_varying(summary: Summary, metric: str) -> int:
 def candidate_counts(wanted: Any, summary: Summary, metric: str) -> tuple[int, ...]:
     """Return the candidates for the number of features."""
     p, n_varying = summary.constant.size, count_varying(summary, metric)
-    smallest, advice = min_features(metric), "Lower it, or relax the filter on the features."
+    advice = "Lower it, or relax the filter on the features."
     if isinstance(wanted, str) and wanted == "auto":
-        if n_varying >= _FEW_FEATURES:
-            counts = [q for q in _PAPER_CANDIDATES if q < n_varying]
-        else:  # at most half of the features: nearly all would be no selection
-            half = max(2, (n_varying + 1) // 2)
-            counts = [q for q in _SMALL_CANDIDATES if q <= min(half, n_varying)] or [n_varying]
-        return tuple(q for q in counts if q >= smallest) or (smallest,)
+        return default_targets(n_varying, min_features(metric))
     name = "n_features_to_select"
     given = [wanted]
     if not isinstance(wanted, Number):
         given = check_increasing(name, wanted, low=1, high=p, advice=advice)
     return tuple(check_feature_count(name, q, p, metric, advice) for q in given)
+
+
+def check_clusters(n_clusters: Any, n: int) -> int | None:
+    """Return the number of clusters, or None if the method chooses it."""
+    advice = "Give 'auto' to let the method choose it."
+    return check_integer_or("n_clusters", n_clusters, "auto", low=2, high=n, advice=advice)
 
 
 def check_cut(n_clusters: Any, n: int) -> int | None:

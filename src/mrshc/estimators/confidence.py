@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -14,17 +13,20 @@ from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 
 from mrshc.core import parallel
-from mrshc.core.association import analyse_variance, f_tail
+from mrshc.core.association import analyse_variance, f_tail, q_values_of_tested
 from mrshc.core.missing_values import complete
 from mrshc.core.significance import (
     MIN_BRANCH_SAMPLES,
-    MIN_NODE_SAMPLES,
     NO_TEST,
     GaussianNull,
     NodeTest,
+    Split,
+    as_compared,
     cluster_index,
     estimate_null,
     estimate_null_of_sigclust,
+    fill_missing,
+    first_split,
     groups_around,
     label_by_splits,
     separation,
@@ -38,7 +40,14 @@ from mrshc.estimators.cosa import COSA
 from mrshc.estimators.high_variance import HighVarianceHC
 from mrshc.estimators.mrshc import MrSHC
 from mrshc.progress import progress_bar
-from mrshc.validation import check_integer, check_n_jobs, check_number, draw_seed
+from mrshc.validation import (
+    check_data_of_fit,
+    check_integer,
+    check_n_jobs,
+    check_number,
+    draw_seed,
+    random_numbers,
+)
 
 # A node below the root is tested in the features that differ between it and the branches around
 # it, if there are as many as a supported clustering has.
@@ -186,10 +195,6 @@ def branch_significance(
     )
 
 
-# A split: its statistic, the samples that are not outlying, and which are in the first branch.
-_Split = tuple[float, np.ndarray, np.ndarray]
-
-
 class _NodeTester:
     """Tests nodes of the tree of a model; `selects` tells whether the model selects features."""
 
@@ -244,12 +249,7 @@ class _NodeTester:
     def _features_around(self, node: int) -> np.ndarray:
         groups = groups_around(self._tree, node)
         p_values = f_tail(*analyse_variance(self._X, groups[None])[:3])[0]
-        tested = np.flatnonzero(p_values < 1.0)  # 1 means that no test was possible
-        q_values = np.ones(p_values.size)
-        order = tested[np.argsort(p_values[tested], kind="stable")]
-        scaled = p_values[order] * order.size / np.arange(1, order.size + 1)
-        q_values[order] = np.minimum.accumulate(scaled[::-1])[::-1]
-        return np.flatnonzero(q_values <= _MAX_Q_VALUE)
+        return np.flatnonzero(q_values_of_tested(p_values) <= _MAX_Q_VALUE)
 
     def _test_procedure(
         self, node: int, X: np.ndarray, rows: np.ndarray, procedure: Any, threshold: float
@@ -264,7 +264,7 @@ class _NodeTester:
         node: int,
         X: np.ndarray,
         rows: np.ndarray,
-        split: _Split,
+        split: Split,
         procedure: Any,
         threshold: float,
     ) -> NodeTest:
@@ -306,7 +306,7 @@ def _uses_all_features(model: Any, p: int) -> bool:
     return is_selector and not isinstance(wanted, str) and bool(np.min(wanted) >= p)
 
 
-def _split_of_refit(model: Any, statistic: Any, X: np.ndarray, seed: int) -> _Split:
+def _split_of_refit(model: Any, statistic: Any, X: np.ndarray, seed: int) -> Split:
     """Return the first split of a fit of the model, with its selection of features."""
     fitted = _clone(model, seed)
 
@@ -314,61 +314,27 @@ def _split_of_refit(model: Any, statistic: Any, X: np.ndarray, seed: int) -> _Sp
         support = _fit_observed(fitted, part)
         return _compared_columns(fitted, part, support), fitted.cut(2) == 0
 
-    return _first_split(X, divide, statistic)
+    return first_split(X, divide, statistic)
 
 
-def _split_of_tree(model: Any, statistic: Any, X: np.ndarray, _: int) -> _Split:
+def _split_of_tree(model: Any, statistic: Any, X: np.ndarray, _: int) -> Split:
     """Return the first split of a tree of all features."""
 
     def divide(part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         distances = complete(part).distances(model.metric)
         tree = Tree(linkage_matrix(distances, model.linkage))
-        return _as_compared(_fill_missing(part), model.metric), tree.cut(2) == 0
+        return as_compared(fill_missing(part), model.metric), tree.cut(2) == 0
 
-    return _first_split(X, divide, statistic)
-
-
-def _first_split(X: np.ndarray, divide: Any, statistic: Any) -> _Split:
-    """Return the first split in which both branches have enough samples.
-
-    Smaller branches are left out, and the rest is divided again: features that were selected for
-    outlying samples do not show clusters of the others.
-    """
-    rows = np.arange(len(X))
-    while rows.size >= MIN_NODE_SAMPLES:
-        columns, is_first = divide(X[rows])
-        n_first = int(is_first.sum())
-        if min(n_first, rows.size - n_first) >= MIN_BRANCH_SAMPLES:
-            return statistic(columns, is_first), rows, is_first
-        rows = rows[is_first == (2 * n_first > rows.size)]
-    return np.nan, rows[:0], np.empty(0, dtype=bool)
+    return first_split(X, divide, statistic)
 
 
 def _compared_columns(model: Any, X: np.ndarray, support: np.ndarray) -> np.ndarray:
     """Return the selected features as the distances of a fitted model compare them."""
-    columns = _fill_missing(X[:, support])
+    columns = fill_missing(X[:, support])
     weights = model._compared_weights()
     if weights is not None:
         columns = columns * np.sqrt(weights)
-    return _as_compared(columns, model.metric)
-
-
-def _as_compared(columns: np.ndarray, metric: str) -> np.ndarray:
-    """Return samples of mean zero and length one for correlations, else as they are."""
-    if metric != "correlation":
-        return columns
-    centred = columns - columns.mean(axis=1, keepdims=True)
-    lengths = np.linalg.norm(centred, axis=1, keepdims=True)
-    return centred / np.where(lengths > 0.0, lengths, 1.0)
-
-
-def _fill_missing(columns: np.ndarray) -> np.ndarray:
-    """Return the columns with their means for missing values."""
-    missing = np.isnan(columns)
-    if not missing.any():
-        return columns
-    means = np.nansum(columns, axis=0) / (~missing).sum(axis=0).clip(min=1)
-    return np.where(missing, means, columns)
+    return as_compared(columns, model.metric)
 
 
 def stability(
@@ -447,32 +413,19 @@ def stability(
     advice = f"Each subsample needs at least {smallest} of the {n} samples, but not all."
     low, high = (smallest - 0.5) / n, 1.0 - 0.5 / n
     fraction = check_number("fraction", fraction, low=low, high=high, advice=advice)
-    random = np.random.RandomState(draw_seed(random_state)) if random_state is None else None
-    seeds = _seeds(random_state if random is None else random, n_resamples)
+    seeds = random_numbers(random_state).randint(np.iinfo(np.int32).max, size=(n_resamples, 2))
     arguments = (
         (_clone(model, int(fit_seed)), values, _subsample(n, fraction, int(seed)), n_clusters)
         for seed, fit_seed in seeds
     )
     with progress_bar("Stability") as progress, _without_warnings():
         fits = parallel.run_fits(_refit, arguments, check_n_jobs(n_jobs))
-        refits = _count(fits, n_resamples, progress)
+        refits = parallel.count(fits, n_resamples, progress)
         return summarise_refits(model._tree, model.labels_, values.shape[1], refits)
-
-
-def _seeds(random_state: Any, n: int) -> np.ndarray:
-    from sklearn.utils import check_random_state
-
-    return check_random_state(random_state).randint(np.iinfo(np.int32).max, size=(n, 2))
 
 
 def _subsample(n: int, fraction: float, seed: int) -> np.ndarray:
     return np.sort(np.random.default_rng(seed).permutation(n)[: round(fraction * n)])
-
-
-def _count(fits: Iterator[Refit], total: int, progress: Callable[..., None]) -> Iterator[Refit]:
-    for n_done, fit in enumerate(fits, start=1):
-        progress(n_done, total)
-        yield fit
 
 
 def _refit(model: Any, X: np.ndarray, rows: np.ndarray, n_clusters: int) -> Refit:
@@ -530,8 +483,6 @@ def _check_data(model: Any, X: Any, function: str) -> np.ndarray:
             f"{function} needs a model that can be fitted to other samples, but complement_of "
             "refers to a fit of these samples. Use the first fit instead."
         )
-    from mrshc.validation import check_data_of_fit
-
     matrix = check_data_of_fit(model, X)  # not winsorised: each fit winsorises its own data
     if not matrix.in_memory:
         raise ValueError(

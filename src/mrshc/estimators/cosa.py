@@ -169,22 +169,6 @@ class COSA(HierarchicalClusterer):
                 self._centres = replace(centres, features=np.flatnonzero(self._is_scaled))
         return self
 
-    def sample_distances(self, X: Any) -> np.ndarray:
-        """Return `dissimilarity_`, from which the tree is built.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The data that were passed to `fit`.
-
-        Returns
-        -------
-        distances : ndarray of shape (n_samples, n_samples)
-            The distances.
-        """
-        self.data_of_fit(X)
-        return self.dissimilarity_
-
     def _tree_features(self) -> np.ndarray:
         return self._is_scaled
 

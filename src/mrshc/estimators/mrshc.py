@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-import numpy as np
-
 from mrshc.core import parallel
+from mrshc.core.gap import test_table
 from mrshc.core.search import SearchPlan, SearchResult, search
 from mrshc.core.statistics import centring
 from mrshc.estimators.base import (
     HierarchicalClusterer,
     candidate_counts,
+    check_clusters,
     check_linkage_and_metric,
     warn_unsupported,
 )
@@ -185,14 +185,7 @@ class MrSHC(HierarchicalClusterer):
             targets=candidate_counts(self.n_features_to_select, summary, self.metric),
             # After centring, n samples span n - 1 dimensions.
             ranks=(rank,) if rank else tuple(range(1, min(max_rank, n - 1, p) + 1)),
-            n_clusters=check_integer_or(
-                "n_clusters",
-                self.n_clusters,
-                "auto",
-                low=2,
-                high=n,
-                advice="Give 'auto' to let the method choose it.",
-            ),
+            n_clusters=check_clusters(self.n_clusters, n),
             tolerance=check_integer("feature_tolerance", self.feature_tolerance, low=0),
             linkage=self.linkage,
             metric=self.metric,
@@ -209,36 +202,16 @@ class MrSHC(HierarchicalClusterer):
         self.rank_ = result.chosen.rank
         self.components_ = result.loadings
         self.search_results_ = result.table
-        self.split_tests_ = self._split_tests(pruned, result.n_leaves)
+        self.split_tests_ = test_table(pruned, result.n_leaves, self._outliers)
         if result.n_supported < result.n_clusters:
             self._warn(result)
 
-    def _split_tests(self, pruned: Any, n_leaves: int) -> dict[str, np.ndarray]:
-        nodes, tests = list(pruned.tests), list(pruned.tests.values())
-        drops = [test.reference[:, 0] - test.reference[:, 1] for test in tests]
-        references = np.empty(len(drops), dtype=object)  # of different lengths
-        references[:] = drops
-        members = [np.setdiff1d(pruned.tree.members(node), self._outliers) for node in nodes]
-        return {
-            "node": np.array(nodes, dtype=np.intp),
-            "n_samples": np.array([some.size for some in members], dtype=np.intp),
-            "height": np.array([pruned.tree.height(node) for node in nodes]),
-            "drop": np.array([test.observed[0] - test.observed[1] for test in tests]),
-            "expected_drop": np.array([drop.mean() for drop in drops]),
-            "standard_error": np.array([test.standard_error for test in tests]),
-            "supported": np.array([test.is_split for test in tests], dtype=bool),
-            "split": np.isin(nodes, pruned.splits[: n_leaves - 1]),
-            "reference_drops": references,
-        }
-
     def _warn(self, result: SearchResult) -> None:
         found, K = result.n_supported, result.n_clusters
+        supported = "a single cluster" if found == 1 else f"only {found} clusters"
+        finding = f"The gap statistic finds {supported}, not the {K} clusters asked for."
+        advice = f"labels_ has all {K}."
         if self.n_clusters == "auto":
-            supported = "a single cluster" if found == 1 else f"only {found} clusters"
             finding = f"The gap statistic finds {supported}, whatever the features."
             advice = f"labels_ holds no more: use cut({K}) to cut the tree all the same."
-        else:
-            supported = "a single cluster, not the" if found == 1 else f"only {found} of the"
-            finding = f"The gap statistic finds {supported} {K} clusters asked for."
-            advice = f"labels_ has all {K}."
         warn_unsupported(finding, advice)

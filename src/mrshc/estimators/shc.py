@@ -14,6 +14,8 @@ from mrshc.core.sparse_dissimilarity import (
     FeatureWeights,
     L1Path,
     PermutationGap,
+    candidate_table,
+    default_bounds,
     permutation_gap,
 )
 from mrshc.core.spike_and_slab import spike_and_slab
@@ -36,8 +38,6 @@ from mrshc.validation import (
 )
 
 _METRICS = ("sqeuclidean", "cityblock")  # sums over features
-# Candidates for l1_bound="auto", as in R's sparcl: ten from 1.1 to .7 sqrt(p).
-_SMALLEST_BOUND, _LARGEST_SHARE, _N_BOUNDS = 1.1, 0.7, 10
 # Logarithms of the penalties are used.
 _PENALTY_RANGE = (1e-6, 1e300)
 _DEFAULT_SLAB = 1.0
@@ -241,14 +241,11 @@ class SHC(HierarchicalClusterer):
                 f"slab_penalty has an effect only if penalty='ssl', got {slab}. Leave it out."
             )
         wanted = self.n_features_to_select
-        if wanted is not None and self.l1_bound is not None:
-            raise ValueError(
-                f"Give n_features_to_select or l1_bound, not both, got {wanted!r} and "
-                f"{self.l1_bound!r}. The bound decides on the number of features."
-            )
         if self.l1_bound is None:
             targets = candidate_counts("auto" if wanted is None else wanted, summary, self.metric)
             return "l1_bound", targets, targets, partial(_solve_counts, **stopping)
+        if wanted is not None:
+            raise bound_and_count(self.l1_bound, wanted)
         bounds = candidate_bounds(self.l1_bound, data.n_features)
         return "l1_bound", bounds, (), partial(_solve_bounds, **stopping)
 
@@ -282,7 +279,7 @@ class SHC(HierarchicalClusterer):
     ) -> PermutationGap:
         n_permutations = check_integer("n_permutations", self.n_permutations, low=2, high=10**6)
         entropy, penalties = draw_seed(self.random_state), [s.penalty for s in solutions]
-        if solve.func is _solve_counts if isinstance(solve, partial) else False:
+        if self.penalty == "l1":  # numbers of features belong to the data
             solve = partial(_solve_bounds, **solve.keywords)
         n_workers = parallel.n_threads()
 
@@ -292,22 +289,6 @@ class SHC(HierarchicalClusterer):
 
         criteria = [s.criterion for s in solutions]
         return permutation_gap(criteria, permuted_criteria, n_permutations, progress)
-
-    def sample_distances(self, X: Any) -> np.ndarray:
-        """Return `dissimilarity_`, from which the tree is built.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The data that were passed to `fit`.
-
-        Returns
-        -------
-        distances : ndarray of shape (n_samples, n_samples)
-            The dissimilarity.
-        """
-        self.data_of_fit(X)
-        return self.dissimilarity_
 
     def _tree_weights(self) -> np.ndarray:
         return self.feature_weights_[self._support]
@@ -339,27 +320,16 @@ def candidate_bounds(l1_bound: Any, p: int) -> tuple[float, ...]:
     """Return the candidates for the L1 bound."""
     largest = float(np.sqrt(p))
     if _is_auto(l1_bound):
-        end = max(_SMALLEST_BOUND, _LARGEST_SHARE * largest)
-        return tuple(np.unique(np.linspace(_SMALLEST_BOUND, end, _N_BOUNDS)).tolist())
+        return default_bounds(largest)
     return _numbers("l1_bound", l1_bound, 1.0, largest)
 
 
-def candidate_table(
-    name: str, solutions: Sequence[Any], targets: Any, gap: PermutationGap | None, best: int
-) -> dict[str, np.ndarray]:
-    """Return the table of the candidates for a penalty."""
-    table = {
-        name: np.array([s.penalty for s in solutions]),
-        "n_features": np.array([s.features.size for s in solutions]),
-        "criterion": np.array([s.criterion for s in solutions]),
-        "chosen": np.arange(len(solutions)) == best,
-    }
-    if len(targets):
-        table["n_features_target"] = np.array(targets)
-        table["reached"] = table["n_features"] == table["n_features_target"]
-    if gap is not None:
-        table |= {"gap": gap.gap, "gap_sd": gap.sd}
-    return table
+def bound_and_count(l1_bound: Any, q: Any) -> ValueError:
+    """Return the error for an L1 bound beside a number of features."""
+    return ValueError(
+        f"Give n_features_to_select or l1_bound, not both, got {q!r} and {l1_bound!r}. The bound "
+        "decides on the number of features."
+    )
 
 
 def no_common_feature(i: Any, j: Any) -> ValueError:

@@ -9,10 +9,10 @@ from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mrshc.core import parallel
-from mrshc.core.sparse_dissimilarity import permutation_gap
+from mrshc.core.sparse_dissimilarity import candidate_table, permutation_gap
 from mrshc.core.sparse_kmeans import CentredColumns, PartitionPath
 from mrshc.estimators.base import FeatureSelector, count_varying
-from mrshc.estimators.shc import candidate_bounds, candidate_table
+from mrshc.estimators.shc import bound_and_count, candidate_bounds
 from mrshc.progress import progress_bar
 from mrshc.validation import (
     check_integer,
@@ -143,15 +143,11 @@ class SparseKMeans(ClusterMixin, FeatureSelector):
                 targets = (check_integer("n_features_to_select", q, low=1, high=p),)
                 solutions = [path.search(targets[0])]
             else:
-                raise ValueError(
-                    f"Give n_features_to_select or l1_bound, not both, got {q!r} and "
-                    f"{self.l1_bound!r}. The bound decides on the number of features."
-                )
+                raise bound_and_count(self.l1_bound, q)
             gap = None
             if len(solutions) > 1:
-                n_permutations = check_integer(
-                    "n_permutations", self.n_permutations, low=2, high=10**6
-                )
+                m = self.n_permutations
+                n_permutations = check_integer("n_permutations", m, low=2, high=10**6)
 
                 def permuted_criteria(m: int) -> np.ndarray:
                     # The permutations of blocks have keys of two entries, the starts of one.

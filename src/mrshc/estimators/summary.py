@@ -54,7 +54,8 @@ def summarise_model(model: Any) -> ModelSummary:
 
 
 def _rows(model: Any) -> Iterator[tuple[str, str]]:
-    labels, n, p = getattr(model, "labels_", None), _n_samples(model), model.n_features_in_
+    labels, p = getattr(model, "labels_", None), model.n_features_in_
+    n = model.n_leaves_ if hasattr(model, "n_leaves_") else len(model.labels_)
     yield "data", f"{n:,} samples, {p:,} features"
     if labels is None:
         yield "clusters", "none: the tree was not cut; set n_clusters, or use cut(k)"
@@ -85,10 +86,6 @@ def _rows(model: Any) -> Iterator[tuple[str, str]]:
         yield "outlying samples", _names(outliers, getattr(model, "sample_names_in_", None))
     if getattr(model, "converged_", True) is False:
         yield "convergence", "not reached; the result may differ from the optimum"
-
-
-def _n_samples(model: Any) -> int:
-    return model.n_leaves_ if hasattr(model, "n_leaves_") else len(model.labels_)
 
 
 def _largest_features(model: Any) -> Iterator[tuple[str, str]]:

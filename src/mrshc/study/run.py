@@ -16,7 +16,7 @@ from typing import Any
 import pandas as pd
 from joblib import Parallel, delayed
 
-from mrshc.errors import format_error
+from mrshc.comparison import format_error
 from mrshc.shell.atomic_files import write_text
 from mrshc.shell.wording import Parameter, Sentence
 from mrshc.study.config import CONFIGS, Folders, Study, StudyError, code_version, load_study

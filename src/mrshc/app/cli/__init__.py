@@ -29,7 +29,7 @@ from mrshc.app.cli.options_from_dataclasses import expand_options
 from mrshc.app.cli.predict_command import predict
 from mrshc.app.cli.signals import exit_process, handle_termination
 from mrshc.app.cli.study_command import study
-from mrshc.errors import ResourceLostError, UserError
+from mrshc.errors import UserError
 from mrshc.shell.text_cleaning import clean_text
 from mrshc.shell.wording import reword
 
@@ -173,6 +173,7 @@ def _out_of_memory_message(error: MemoryError) -> str:
 
 def _os_error_message(error: OSError) -> str:
     """Return the message for an OSError; the message names the file if the file is known."""
+    from mrshc.app.execution_backends import ResourceLostError
     from mrshc.core.data.files import UnreadableError
 
     # The messages of these two classes are already complete sentences.
