@@ -198,7 +198,7 @@ def main():
     parser.add_argument(
         "--parts", nargs="+", default=["fits", "first"], choices=["fits", "first", "large"]
     )
-    parser.add_argument("--cases", nargs="+", default=list(CASES), help="of fits, or of large")
+    parser.add_argument("--cases", nargs="+", default=[*CASES, *LARGE], help="of fits and large")
     parser.add_argument(
         "--data", type=Path, help="folder with lymphoma.npz; for large data, a file"
     )
@@ -241,12 +241,14 @@ def compare(options):
             say([f"{a:.1f}" for a, _ in pairs])
             show(name, pairs, 0.4)
     if "large" in options.parts:
-        compare_large(new, old)
+        compare_large(new, old, options.cases)
 
 
-def compare_large(new, old):
+def compare_large(new, old, names):
     """Measure fits of large data, which are limited in seconds and in memory."""
     for name, (shape, seconds, gb) in LARGE.items():
+        if name not in names:
+            continue
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "X.npy"
             X = np.lib.format.open_memmap(path, "w+", np.float32, shape)

@@ -231,7 +231,7 @@ class ComponentPath:
             is_outside,
             self._columns.norms.max(),
             self._centring,
-            is_grouped=not self._matrix.on_device,
+            on_device=self._matrix.on_device,
         )
         near, exceeded = zip(*self._matrix.map(check), strict=True)
         for found in self.bounds.values():

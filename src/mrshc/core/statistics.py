@@ -106,7 +106,7 @@ class Centring:
         xp = namespace(block)
         offsets = to_device(self.offsets[start : start + block.shape[1]], block)
         part = xp.astype(block, xp.float64) - offsets
-        part /= self.unit
+        part *= 1.0 / self.unit  # exact: a power of two
         return part if self.fill is None else xp.where(xp.isnan(part), self.fill, part)
 
     def columns(self, matrix: DataMatrix, index: np.ndarray) -> np.ndarray:

@@ -9,6 +9,7 @@ result is the same as with all features.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +22,7 @@ from mrshc.core.statistics import Centring
 _NEAR = 0.97
 # Iterates are checked by the product of a near one if the bound for the difference, which is the
 # distance times the norm of a column, is at most this share of their threshold.
-_SHARE = 0.2
+_SHARE = 0.35
 # Iterates are grouped among so many of similar bounds. Their distances, computed from inner
 # products, have larger rounding errors than others.
 _WINDOW, _ROUNDING = 1_024, 1e-7
@@ -62,7 +63,7 @@ class ThresholdCheck:
     Neighbouring iterates share one product: a slope differs by at most the norm of the column times
     the distance from the centre of the group. Only columns that may exceed a threshold by this
     bound are multiplied with every iterate of the group. On a device, where products are cheap,
-    each iterate is a group.
+    all columns are multiplied with every iterate.
     """
 
     def __init__(
@@ -72,68 +73,74 @@ class ThresholdCheck:
         largest_norm: float,
         centring: Centring,
         *,
-        is_grouped: bool,
+        on_device: bool,
     ) -> None:
-        self._iterates, self._thresholds = iterates.scores, iterates.thresholds
-        self._owners, self._changes = iterates.owners, iterates.fill_changes
-        self._is_outside, self._centring, self._is_grouped = is_outside, centring, is_grouped
-        reach = is_grouped * _SHARE * self._thresholds / largest_norm
-        self._groups = _group(self._iterates, reach)
+        self._iterates, self._is_outside, self._centring = iterates, is_outside, centring
+        self._find = self._find_on_device if on_device else self._find_by_groups
+        if not on_device:
+            reach = _SHARE * iterates.thresholds / largest_norm
+            self._groups = _group(iterates.scores, reach)
 
     def __call__(self, block: Any, start: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the features that exceed or nearly exceed a threshold, and what does not hold."""
         xp, centred = namespace(block), self._centring(block, start)
-        # Single precision is enough, and faster, where only bounds are needed: the rounding error
-        # of an inner product is at most that of n + 2 operations times the norms.
-        narrow: Any = np.float32 if self._is_grouped else np.float64
-        rounding = (len(self._iterates[0]) + 2) * np.finfo(np.float32).eps * self._is_grouped
-        narrowed = xp.astype(centred, getattr(xp, narrow.__name__), copy=False)
-        norms = xp.sqrt(xp.sum(narrowed * narrowed, axis=0))
-        margins = None  # a slope changes by at most this times the change of the filled value
+        # A slope changes by at most this times the change of the filled value.
+        margins = xp.zeros(block.shape[1], dtype=xp.float64)
         if self._centring.fill is not None:
-            margins = xp.sqrt(xp.sum(xp.astype(xp.isnan(block), narrowed.dtype), axis=0))
-        is_outside = to_device(self._is_outside[start : start + block.shape[1]], block)
-        near, failed = np.zeros(block.shape[1], dtype=bool), np.zeros(self._owners[-1] + 1, bool)
-
-        def record(iterates: np.ndarray, columns: np.ndarray, slopes: np.ndarray) -> None:
+            margins = to_host(xp.sqrt(xp.sum(xp.astype(xp.isnan(block), xp.float64), axis=0)))
+        is_outside = self._is_outside[start : start + block.shape[1]]
+        near, failed = np.zeros(block.shape[1], bool), np.zeros(self._iterates.owners[-1] + 1, bool)
+        for iterates, columns, slopes in self._find(centred, to_host(margins)):
+            used = is_outside[columns]
+            iterates, columns, slopes = iterates[used], columns[used], slopes[used]
             near[columns] = True
-            failed[self._owners[iterates[slopes > self._thresholds[iterates]]]] = True
+            exceeds = slopes > self._iterates.thresholds[iterates]
+            failed[self._iterates.owners[iterates[exceeds]]] = True
+        return np.flatnonzero(near) + start, failed
 
+    def _find_on_device(self, centred: Any, margins: np.ndarray) -> Iterator[Any]:
+        """Yield iterates, columns and the slopes that are near or above the thresholds."""
+        xp, all_iterates = namespace(centred), self._iterates
+        for first in range(0, len(all_iterates.scores), _PRODUCTS):
+            part = slice(first, first + _PRODUCTS)
+            slopes = xp.abs(to_device(all_iterates.scores[part], centred) @ centred)
+            slopes += to_device(all_iterates.fill_changes[part, None] * margins, centred)
+            limits = _NEAR * all_iterates.thresholds[part, None]
+            is_near = slopes > to_device(limits, centred)
+            iterates, columns = (to_host(index) for index in xp.nonzero(is_near))
+            yield first + iterates, columns, to_host(slopes[is_near])
+
+    def _find_by_groups(self, centred: np.ndarray, margins: np.ndarray) -> Iterator[Any]:
+        """Yield iterates, columns and the slopes that are near or above the thresholds."""
+        scores, thresholds = self._iterates.scores, self._iterates.thresholds
+        changes = self._iterates.fill_changes
+        # Single precision is enough, and faster, where only bounds are needed: the rounding error
+        # of an inner product is at most that of n + 2 operations times the norms, which have errors
+        # themselves.
+        narrowed, shifts = centred.astype(np.float32), margins.astype(np.float32)
+        norms = np.sqrt(np.einsum("ij,ij->j", narrowed, narrowed))
+        rounding = 2 * (len(centred) + 2) * np.finfo(np.float32).eps
         for first in range(0, len(self._groups), _PRODUCTS):
             groups = self._groups[first : first + _PRODUCTS]
-            centres = np.array([members[0] for members, _ in groups])
-            limits = np.array([self._thresholds[members].min() for members, _ in groups])
-            slopes = xp.abs(to_device(self._iterates[centres].astype(narrow), block) @ narrowed)
-            if margins is not None:
-                shifts = np.array([self._changes[members].max() for members, _ in groups])
-                slopes += to_device(shifts[:, None].astype(narrow), block) * margins
-            radii = np.array([radius for _, radius in groups]) + rounding
-            slopes += to_device(radii[:, None].astype(narrow), block) * norms
-            limits = to_device(_NEAR * limits[:, None].astype(narrow), block)
-            may_exceed = (slopes > limits) & is_outside
-            group, column = (to_host(index) for index in xp.nonzero(may_exceed))
-            if not self._is_grouped:
-                record(centres[group], column, to_host(slopes[may_exceed]))
-                continue
-            index = np.unique(column)
-            part = np.ascontiguousarray(
-                to_host(xp.take(centred, to_device(index, block), axis=1)).T
-            )
-            ends = np.searchsorted(group, np.arange(len(groups) + 1))
-            for (members, _), low, high in zip(groups, ends[:-1], ends[1:], strict=True):
-                columns = column[low:high]
-                slopes = np.abs(part[np.searchsorted(index, columns)] @ self._iterates[members].T)
-                if margins is not None:
-                    slopes += to_host(margins)[columns, None] * self._changes[members]
-                c, i = np.nonzero(slopes > _NEAR * self._thresholds[members])
-                record(members[i], columns[c], slopes[c, i])
-        return np.flatnonzero(near) + start, failed
+            centres = scores[[members[0] for members, _ in groups]].astype(np.float32)
+            large = []
+            for (members, radius), bounds in zip(groups, centres @ narrowed, strict=True):
+                np.abs(bounds, out=bounds)
+                bounds += np.float32(radius + rounding) * norms
+                if shifts.any():
+                    bounds += np.float32(changes[members].max()) * shifts
+                large.append(np.flatnonzero(bounds > _NEAR * thresholds[members].min()))
+            used = np.unique(np.concatenate(large))
+            rows = np.ascontiguousarray(centred[:, used].T)
+            for (members, _), columns in zip(groups, large, strict=True):
+                slopes = np.abs(rows[np.searchsorted(used, columns)] @ scores[members].T)
+                slopes += margins[columns, None] * changes[members]
+                c, i = np.nonzero(slopes > _NEAR * thresholds[members])
+                yield members[i], columns[c], slopes[c, i]
 
 
 def _group(iterates: np.ndarray, reach: np.ndarray) -> list[tuple[np.ndarray, float]]:
     """Return groups of near unit vectors: their positions, the centre first, and their radius."""
-    if not reach.any():
-        return [(np.array([i]), 0.0) for i in range(len(iterates))]
     groups = []
     for start in range(0, len(iterates), _WINDOW):
         window = iterates[start : start + _WINDOW]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -58,7 +59,11 @@ class FileMatrix(DataMatrix):
             self._check_length()
             if self._transposed:
                 return np.asarray(self._array[start:stop], dtype=self.dtype).T
-            return np.array(self._array[:, start:stop], dtype=self.dtype)
+            block = np.array(self._array[:, start:stop], dtype=self.dtype)
+            if getattr(self._array, "mode", None) == "r" and hasattr(mmap, "MADV_DONTNEED"):
+                # Else the pages count as memory of this process until the system needs them.
+                self._array._mmap.madvise(mmap.MADV_DONTNEED)
+            return block
 
     def _check_length(self) -> None:
         """Raise EOFError for a truncated memory map, whose values would end the process."""
