@@ -23,7 +23,7 @@ test all-tests quick lowest anndata docs: export OPENBLAS_NUM_THREADS := 1
 # Versions of numba overwrite each other's compiled code, so this environment has its own.
 lowest: export NUMBA_CACHE_DIR := $(CURDIR)/.venv-lowest/compiled
 
-.PHONY: demo test all-tests quick anndata lowest mutation documentation docs lint compile browser study bench tutorial dist plotly clean
+.PHONY: demo test all-tests quick anndata lowest mutation documentation docs lint compile browser study bench against tutorial dist plotly clean
 .DELETE_ON_ERROR:
 
 demo: $(DEMO)
@@ -41,6 +41,17 @@ bench: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
 	  --editable '.[bench]' || echo "The packages for comparison cannot be installed."
 	$(BIN)/python benchmarks/bench.py
+
+# This code and version 0.2.0, whose release is d837ed9, in turns; make against DATA=folder for lymphoma.
+against: $(INSTALLED) .venv-0.2.0/.installed
+	$(BIN)/python benchmarks/against.py .venv-0.2.0/bin/python $(if $(DATA),--data $(DATA))
+
+.venv-0.2.0/.installed:
+	$(PYTHON) -m venv --clear .venv-0.2.0
+	git archive --prefix=source/ d837ed9 | tar -x -C .venv-0.2.0
+	.venv-0.2.0/bin/python -m pip install --quiet --disable-pip-version-check --no-compile \
+	  --constraint constraints.txt '.venv-0.2.0/source[cli]'
+	touch $@
 
 # make tutorial DATA=folder: renew the outputs and pictures of docs/guide/tutorial.md
 tutorial: $(INSTALLED)
@@ -142,7 +153,7 @@ plotly:
 	$(PYTHON) tools/vendor_plotly.py
 
 clean:
-	rm -rf $(VENV) .venv-lowest .venv-dist $(ANNDATA) $(DOCS) docs/gallery docs/api/generated build dist mrshc-demo mrshc-result mrshc-comparison mrshc-study .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) .venv-0.2.0 .venv-lowest .venv-dist $(ANNDATA) $(DOCS) docs/gallery docs/api/generated build dist mrshc-demo mrshc-result mrshc-comparison mrshc-study .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Most modules of the packages are never imported: Python compiles those that are. The version of mrshc,

@@ -70,7 +70,7 @@ def cluster(
     ------
     TypeError
         If `adata` is not an AnnData object, or if AssociationHC does not have a parameter.
-    ParameterError
+    ValueError
         If a layer or column does not exist, or if a parameter is not valid. In this case, `adata`
         is not changed.
 

@@ -89,8 +89,8 @@ def open_backend(
                 name=f"the workers of {dask}",
                 transfer=lambda X: _to_workers(X, client),
                 # Each worker reads its part of a file itself, but an array in memory would have to
-                # be sent over the network. For arrays, therefore, only the tasks of the search are
-                # distributed.
+                # be sent over the network. For arrays, therefore, only whole fits are distributed,
+                # as those of the significance and of the stability.
                 transfers_arrays=False,
                 activate=lambda: _joblib_on_workers(dask),
             )

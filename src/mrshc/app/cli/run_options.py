@@ -57,8 +57,9 @@ class BackendOptions:
             "--dask",
             metavar="ADDRESS",
             help="Fit on the workers of a Dask scheduler, such as tcp://10.0.0.1:8786. They read "
-            f"{BLOCK_FORMATS_OR} files themselves, under the same path as here; of other tables, "
-            "only the search is distributed. Needs the extra 'dask', here and on the workers.",
+            f"{BLOCK_FORMATS_OR} files themselves, under the same path as here; other tables are "
+            "fitted here, and only --significance and --stability use the workers. Needs the extra "
+            "'dask', here and on the workers.",
         ),
     ] = None
     device: Annotated[
