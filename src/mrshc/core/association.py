@@ -417,7 +417,9 @@ def _test_own_features(
             others = np.delete(np.arange(features.size), fold)
             rest = complete(X[:, others]).distances(metric)
         elif fold.size:  # the distances are sums over features
-            rest = np.maximum(distances - pairwise_distances(X[:, fold], metric), 0.0)
+            rest = pairwise_distances(X[:, fold], metric)
+            np.subtract(distances, rest, out=rest)  # in place: they are large for many samples
+            np.maximum(rest, 0.0, out=rest)
         return cut_tree(linkage_matrix(rest, linkage), counts)
 
     cuts, *of_folds = parallel.run(cut_without, [np.empty(0, np.intp), *folds])

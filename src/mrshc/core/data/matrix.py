@@ -20,6 +20,8 @@ T = TypeVar("T")
 # Number of values in a block, 32 MB in single precision: large enough for sequential reading, and
 # small enough for several in memory. It affects results only by the rounding of sums.
 BLOCK_CELLS = 1 << 23
+# Least number of columns in a block of an array in memory.
+_MIN_WIDTH = 1_024
 
 
 class DataMatrix:
@@ -95,9 +97,9 @@ class ArrayMatrix(DataMatrix):
         return self.values[:, start:stop]
 
     def _blocks(self) -> list[slice]:
-        # Temporary arrays of 4 MB stay in the cache.
+        # Temporary arrays of 4 MB stay in the cache, but a call should process many columns.
         n, p = self.shape
-        step = max((1 << 19) // n, 1)
+        step = max((1 << 19) // n, _MIN_WIDTH)
         return [slice(start, min(start + step, p)) for start in range(0, p, step)]
 
 
