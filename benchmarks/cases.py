@@ -32,7 +32,7 @@ from mrshc import (
     UnsupportedClustersWarning,
 )
 from mrshc.core import gap, search, working_set
-from mrshc.core.data.matrix import as_matrix
+from mrshc.core.data import as_matrix
 from mrshc.core.kernels import soft_threshold
 from mrshc.datasets import (
     make_noise,

@@ -17,7 +17,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from mrshc.core.centres import ClusterCentres
-from mrshc.core.data.matrix import ArrayMatrix, DataMatrix, as_matrix
+from mrshc.core.data import as_matrix
+from mrshc.core.data.matrix import ArrayMatrix, DataMatrix
 from mrshc.core.statistics import Summary, summarise
 
 # Squares of larger values could overflow in sums, and those of smaller differences underflow.

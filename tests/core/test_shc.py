@@ -6,7 +6,8 @@ from scipy.spatial.distance import squareform
 
 import reference
 from mrshc.core import sparse_dissimilarity
-from mrshc.core.data.matrix import ArrayMatrix, as_matrix
+from mrshc.core.data import as_matrix
+from mrshc.core.data.matrix import ArrayMatrix
 from mrshc.core.sparse_dissimilarity import (
     DataDissimilarity,
     L1Path,

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from mrshc.core.data import files, matrix
+from mrshc.core.data import as_matrix, files, matrix
 from mrshc.core.data.files import UnreadableError
-from mrshc.core.data.matrix import as_matrix, to_host
+from mrshc.core.data.matrix import to_host
 from storage_backends import (
     STORAGE_BACKENDS,
     in_array_api,

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from mrshc.core import parallel, sparse_components
-from mrshc.core.data.matrix import ArrayMatrix, as_matrix
+from mrshc.core.data import as_matrix
+from mrshc.core.data.matrix import ArrayMatrix
 from mrshc.core.sparse_components import (
     component_path,
     search_grid,

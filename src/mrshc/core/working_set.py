@@ -76,6 +76,7 @@ class ThresholdCheck:
         on_device: bool,
     ) -> None:
         self._iterates, self._is_outside, self._centring = iterates, is_outside, centring
+        self._n_components = iterates.owners.max(initial=-1) + 1
         self._find = self._find_on_device if on_device else self._find_by_groups
         if not on_device:
             reach = _SHARE * iterates.thresholds / largest_norm
@@ -89,7 +90,7 @@ class ThresholdCheck:
         if self._centring.fill is not None:
             margins = to_host(xp.sqrt(xp.sum(xp.astype(xp.isnan(block), xp.float64), axis=0)))
         is_outside = self._is_outside[start : start + block.shape[1]]
-        near, failed = np.zeros(block.shape[1], bool), np.zeros(self._iterates.owners[-1] + 1, bool)
+        near, failed = np.zeros(block.shape[1], bool), np.zeros(self._n_components, bool)
         for iterates, columns, slopes in self._find(centred, to_host(margins)):
             used = is_outside[columns]
             iterates, columns, slopes = iterates[used], columns[used], slopes[used]

@@ -13,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from mrshc.core import parallel
 from mrshc.core.centres import ClusterCentres, cluster_centres
-from mrshc.core.data.matrix import ArrayMatrix, DataMatrix, as_matrix
+from mrshc.core.data import as_matrix
+from mrshc.core.data.matrix import ArrayMatrix, DataMatrix
 from mrshc.core.linkages import EUCLIDEAN_LINKAGES, LINKAGES, METRICS, SQUARED_METRICS
 from mrshc.core.markers import contrasts_of_clusters, marker_statistics
 from mrshc.core.missing_values import complete

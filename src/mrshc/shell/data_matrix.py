@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from mrshc.core.data.matrix import ArrayMatrix, DataMatrix, as_matrix
+from mrshc.core.data import as_matrix
+from mrshc.core.data.matrix import ArrayMatrix, DataMatrix
 
 
 def as_data_matrix(X: Any) -> DataMatrix:

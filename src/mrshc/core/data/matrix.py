@@ -6,12 +6,10 @@ blocks of columns.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import numpy as np
-from scipy import sparse
 
 from mrshc.core import parallel
 
@@ -101,36 +99,6 @@ class ArrayMatrix(DataMatrix):
         n, p = self.shape
         step = max((1 << 19) // n, _MIN_WIDTH)
         return [slice(start, min(start + step, p)) for start in range(0, p, step)]
-
-
-def as_matrix(X: Any) -> DataMatrix | None:
-    """Return X as a data matrix; None if it is an array, a list or a table, yet to be checked."""
-    from mrshc.core.data import dask, device, files
-
-    if isinstance(X, DataMatrix):
-        return X
-    if hasattr(X, "isbacked"):  # AnnData; a sparse matrix in a file is a wrapper of its group
-        return as_matrix(getattr(X.X, "group", X.X))
-    if isinstance(X, np.memmap) or _is_a(X, "h5py.Dataset", "zarr.Array"):
-        return files.FileMatrix(X)
-    if sparse.issparse(X):
-        return files.SparseMatrix(X)
-    if _is_a(X, "h5py.Group", "zarr.Group"):
-        return files.open_sparse_group(X)
-    if _is_a(X, "dask.array.Array"):
-        return dask.DaskMatrix(X)
-    if not isinstance(X, np.ndarray | np.generic | list | tuple) and device.is_device_array(X):
-        return device.DeviceMatrix(X)
-    return None
-
-
-def _is_a(X: Any, *names: str) -> bool:
-    """Return whether X is of one of the named types; their packages are not imported for it."""
-    for name in names:
-        module, _, attribute = name.rpartition(".")
-        if isinstance(X, getattr(sys.modules.get(module), attribute, ())):
-            return True
-    return False
 
 
 # Values that are no real numbers, by numpy's kinds.
