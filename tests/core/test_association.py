@@ -18,7 +18,7 @@ from mrshc.core.data.matrix import ArrayMatrix
 from mrshc.core.trees import Tree, linkage_matrix, pairwise_distances
 from storage_backends import in_array_api, in_torch
 
-RULE = {"linkage": "ward", "metric": "sqeuclidean", "ranks": {}}
+RULE = {"linkage": "ward", "metric": "sqeuclidean", "kept_ranks": {}}
 
 
 def cuts_of(X, linkage="ward", metric="sqeuclidean", ks=(2, 3, 4, 5, 6, 7)):
@@ -120,8 +120,8 @@ def test_p_values_above_alpha_may_be_left_out(kind, alpha):
     X = np.hstack([table(kind)] * 3)
     X[:, 30:] = np.random.default_rng(5).permuted(X[:, 30:], axis=0)
     partitions = np.stack([cuts_of(np.nan_to_num(X[:, :10])), cuts_of(np.nan_to_num(X[:, 20:]))])
-    full, strengths = association.test_block(X, 0, partitions=partitions)
-    part, same = association.test_block(X, 0, partitions=partitions, alpha=alpha)
+    full, strengths = association.block_tests(X, 0, partitions=partitions)
+    part, same = association.block_tests(X, 0, partitions=partitions, alpha=alpha)
     known = ~np.isnan(part)
     np.testing.assert_array_equal(part[known], full[known])
     np.testing.assert_array_equal(same, strengths)
@@ -145,40 +145,47 @@ def test_features_of_a_set_are_tested_with_trees_of_the_other_folds(metric):
     X = np.random.default_rng(1).normal(size=(30, 40))
     X[:12, :15] += 1.5
     features = np.arange(3, 26)
-    [(p_values, strengths)] = association.test_sets(
-        ArrayMatrix(X), [features], linkage=linkage, metric=metric, alpha=1.0, ranks={}
+    [(p_values, strengths)] = association.association_tests(
+        ArrayMatrix(X), [features], linkage=linkage, metric=metric, alpha=1.0, kept_ranks={}
     )
     folds = split_into_folds(X[:, features])
     assert len(folds) == 10
     for fold in folds:
         others = np.delete(features, fold)
         cuts = cuts_of(X[:, others], linkage, metric)
-        found, squares = association.test_block(X[:, features[fold]], 0, partitions=cuts[None])
+        found, squares = association.block_tests(X[:, features[fold]], 0, partitions=cuts[None])
         np.testing.assert_allclose(p_values[features[fold]], found[0], rtol=1e-9)
         np.testing.assert_allclose(strengths[features[fold]], squares[0], rtol=1e-9)
     rest = np.setdiff1d(np.arange(40), features)
     cuts = cuts_of(X[:, features], linkage, metric)
-    found, squares = association.test_block(X[:, rest], 0, partitions=cuts[None])
+    found, squares = association.block_tests(X[:, rest], 0, partitions=cuts[None])
     np.testing.assert_allclose(p_values[rest], found[0], rtol=1e-9)
     np.testing.assert_allclose(strengths[rest], squares[0], rtol=1e-9)
 
 
 def test_sets_without_other_features_or_cuts_have_p_values_of_one():
     X = np.random.default_rng(0).normal(size=(12, 9))
-    [(p_values, strengths)] = association.test_sets(
+    [(p_values, strengths)] = association.association_tests(
         ArrayMatrix(X), [np.array([4])], alpha=1.0, **RULE
     )
     assert (p_values[4], strengths[4]) == (1.0, 0.0)
     assert (np.delete(p_values, 4) < 1).all()
-    two = association.test_sets(ArrayMatrix(X[:2]), [np.arange(3)], alpha=1.0, **RULE)
+    two = association.association_tests(ArrayMatrix(X[:2]), [np.arange(3)], alpha=1.0, **RULE)
     np.testing.assert_array_equal(two[0], [np.ones(9), np.zeros(9)])
-    [(p_values, _)] = association.test_sets(
-        ArrayMatrix(X), [np.arange(3)], alpha=1.0, linkage="ward", metric="correlation", ranks={}
+    [(p_values, _)] = association.association_tests(
+        ArrayMatrix(X),
+        [np.arange(3)],
+        alpha=1.0,
+        linkage="ward",
+        metric="correlation",
+        kept_ranks={},
     )
     np.testing.assert_array_equal(p_values[:3], 1.0)
-    [(three, _)] = association.test_sets(ArrayMatrix(X[:3]), [np.arange(3)], alpha=1.0, **RULE)
+    [(three, _)] = association.association_tests(
+        ArrayMatrix(X[:3]), [np.arange(3)], alpha=1.0, **RULE
+    )
     cuts = cuts_of(X[:3, :3], ks=(2,))
-    expected, _ = association.test_block(X[:3, 3:], 0, partitions=cuts[None])
+    expected, _ = association.block_tests(X[:3, 3:], 0, partitions=cuts[None])
     np.testing.assert_allclose(three[3:], expected[0])
 
 

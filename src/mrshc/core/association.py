@@ -151,10 +151,10 @@ class AssociationResult:
         Q-values of all features in the last round; 1 if no test was possible.
     tree : Tree
         Tree of the samples on the features of the result.
-    n_leaves : int
-        Number of clusters.
     n_clusters : int
-        Number of clusters of the cut with the largest drop ratio, whatever is supported.
+        Number of clusters: the given one, 1 without support, or that of `best_cut`.
+    best_cut : int
+        Number of clusters of the cut with the largest drop ratio.
     """
 
     chosen: FeatureSet
@@ -164,8 +164,8 @@ class AssociationResult:
     supported: bool | None
     q_values: np.ndarray
     tree: Tree
-    n_leaves: int
     n_clusters: int
+    best_cut: int
 
     @property
     def associated(self) -> np.ndarray:
@@ -202,7 +202,7 @@ def association_search(
     starts = search_grid(path, grid, tolerance=0, smallest=smallest)
     n_steps = _MAX_ROUNDS + 2
     progress(1, n_steps)
-    settings: Any = {"linkage": linkage, "metric": metric, "alpha": alpha, "ranks": {}}
+    settings: Any = {"linkage": linkage, "metric": metric, "alpha": alpha, "kept_ranks": {}}
     refined = refine(
         matrix,
         [start.features for start in starts],
@@ -216,7 +216,7 @@ def association_search(
     if strengths[chosen] == 0.0:  # no set is supported; those too small could not have been
         chosen = int(np.array([r.features.size >= MIN_FEATURES for r in refined]).argmax())
     q_values = feature_q_values(
-        matrix, refined[chosen], linkage=linkage, metric=metric, ranks=settings["ranks"]
+        matrix, refined[chosen], linkage=linkage, metric=metric, kept_ranks=settings["kept_ranks"]
     )
     cuts = _cut_candidates(matrix, refined, linkage, metric, n_clusters)
     leaves = [
@@ -244,8 +244,8 @@ def association_search(
         supported=refined[chosen].is_supported(n),
         q_values=q_values,
         tree=cuts[chosen][0],
-        n_leaves=leaves[chosen],
-        n_clusters=cuts[chosen][1],
+        n_clusters=leaves[chosen],
+        best_cut=cuts[chosen][1],
     )
 
 
@@ -257,21 +257,26 @@ def refine(
     metric: str,
     alpha: float,
     max_features: int,
-    ranks: dict[int, Any],
+    kept_ranks: dict[int, Any],
     n_continued: int,
     progress: Callable[[int], None],
 ) -> list[Refinement]:
     """Refine several feature sets; all are tested in the same passes over the data.
 
     After the first round, only the `n_continued` sets of the largest strengths are refined further.
-    `ranks` keeps the ranks of data on a device.
+    `kept_ranks` keeps the ranks of data on a device.
     """
     refined = [Refinement(start, start) for start in map(np.sort, starts)]
     while active := [r for r in refined if not r.is_finished]:
         # Different starts often lead to the same set, which is tested once.
         sets = {r.present.tobytes(): r.present for r in active}
-        options: Any = {"linkage": linkage, "metric": metric, "alpha": alpha, "ranks": ranks}
-        tests = test_sets(matrix, list(sets.values()), **options)
+        options: Any = {
+            "linkage": linkage,
+            "metric": metric,
+            "alpha": alpha,
+            "kept_ranks": kept_ranks,
+        }
+        tests = association_tests(matrix, list(sets.values()), **options)
         results = dict(zip(sets, tests, strict=True))
         for r in active:
             r.advance(*results[r.present.tobytes()], alpha, max_features)
@@ -288,7 +293,7 @@ def feature_q_values(
     *,
     linkage: str,
     metric: str,
-    ranks: dict[int, Any],
+    kept_ranks: dict[int, Any],
 ) -> np.ndarray:
     """Return the q-values of all features in the last round of a refinement.
 
@@ -296,8 +301,13 @@ def feature_q_values(
     """
     p_values = refined.p_values
     if np.isnan(p_values).any():
-        [(p_values, _)] = test_sets(
-            matrix, [refined.tested], linkage=linkage, metric=metric, alpha=1.0, ranks=ranks
+        [(p_values, _)] = association_tests(
+            matrix,
+            [refined.tested],
+            linkage=linkage,
+            metric=metric,
+            alpha=1.0,
+            kept_ranks=kept_ranks,
         )
     return q_values_of_tested(p_values)
 
@@ -369,19 +379,19 @@ def drop_ratios(distances: np.ndarray, partitions: np.ndarray) -> np.ndarray:
 # ---------------------------------------------------------------------------------- The tests
 
 
-def test_sets(
+def association_tests(
     matrix: DataMatrix,
     sets: list[np.ndarray],
     *,
     linkage: str,
     metric: str,
     alpha: float,
-    ranks: dict[int, Any],
+    kept_ranks: dict[int, Any],
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return p-values and strengths of all features, for the clusters of each feature set.
 
     A strength is the mean over cuts of the sum of squares between clusters. P-values above `alpha`
-    may be NaN, since they are not needed. `ranks` keeps the ranks of data on a device.
+    may be NaN, since they are not needed. `kept_ranks` keeps the ranks of data on a device.
     """
     n, p = matrix.shape
     counts = [k for k in _CUTS if k < n]
@@ -389,7 +399,7 @@ def test_sets(
         return [(np.ones(p), np.zeros(p)) for _ in sets]
     of_sets = [_test_own_features(matrix, s, counts, linkage, metric) for s in sets]
     partitions = np.stack([cuts for cuts, _, _ in of_sets])
-    test = partial(test_block, partitions=partitions, alpha=alpha, ranks=ranks)
+    test = partial(block_tests, partitions=partitions, alpha=alpha, kept_ranks=kept_ranks)
     p_values, strengths = map(np.hstack, zip(*matrix.map(test), strict=True))
     for i, (_, *own) in enumerate(of_sets):
         p_values[i, sets[i]], strengths[i, sets[i]] = own
@@ -426,7 +436,7 @@ def _test_own_features(
     p_values, strengths = np.ones(features.size), np.zeros(features.size)
     if folds:
         is_in_fold = np.array([np.isin(np.arange(features.size), fold) for fold in folds])
-        tests = test_block(X, 0, partitions=np.stack(of_folds), needed=is_in_fold)
+        tests = block_tests(X, 0, partitions=np.stack(of_folds), needed=is_in_fold)
         p_values, strengths = (part.T[is_in_fold.T] for part in tests)
     return cuts, p_values, strengths
 
@@ -440,14 +450,14 @@ def split_into_folds(X: np.ndarray) -> list[np.ndarray]:
     return [order[i::_N_FOLDS] for i in range(min(_N_FOLDS, order.size))]
 
 
-def test_block(
+def block_tests(
     block: Any,
     start: int,
     *,
     partitions: np.ndarray,
     alpha: float = 1.0,
     needed: np.ndarray | None = None,
-    ranks: dict[int, Any] | None = None,
+    kept_ranks: dict[int, Any] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return p-values and strengths (n_trees, b) of a block of features, for the cuts of trees.
 
@@ -466,12 +476,12 @@ def test_block(
         Combined p-values above alpha may be NaN.
     needed : ndarray of bool of shape (n_trees, b) or None
         The p-values that are needed, of those up to alpha; others are NaN.
-    ranks : dict or None
+    kept_ranks : dict or None
         Keeps the ranks of blocks on a device, by their first features.
     """
     n_trees, n_cuts, n = partitions.shape
-    rank = _ranks(block, start, ranks)
-    parts = analyse_variance(block, partitions.reshape(-1, n), rank)
+    of_values = _ranks(block, start, kept_ranks)
+    parts = analyse_variance(block, partitions.reshape(-1, n), of_values)
     shares, between, within, squares = (part.reshape(n_trees, n_cuts, -1) for part in parts)
     # A mean of Cauchy quantiles is at most the largest of them, so the combination exceeds alpha
     # where all p-values do. Most features need no p-values (2 instead of 12 s for a million).
@@ -557,13 +567,13 @@ def analyse_variance(
     )
 
 
-def _ranks(block: Any, start: int, ranks: dict[int, Any] | None) -> Any:
+def _ranks(block: Any, start: int, kept_ranks: dict[int, Any] | None) -> Any:
     """Return the midranks (n, b) of the samples in each feature, among its observed values."""
     if namespace(block) is np:
         features = np.ascontiguousarray(block.T, dtype=np.float64)
         return midranks(features, np.argsort(features, axis=1)).T
     # Sorting on a device takes longer than a round of tests, so the ranks are kept.
-    kept = {} if ranks is None else ranks
+    kept = {} if kept_ranks is None else kept_ranks
     if start not in kept:
         kept[start] = _ranks_on_device(block)
     return namespace(block).astype(kept[start], namespace(block).float64)

@@ -241,7 +241,7 @@ def _is_decided(reference: np.ndarray, observed: np.ndarray, n_references: int) 
     return bool(abs(margin) > _N_STANDARD_ERRORS * np.sqrt(variance))
 
 
-def test_table(pruned: PrunedTree, n_leaves: int, outlying: np.ndarray) -> dict[str, np.ndarray]:
+def split_table(pruned: PrunedTree, n_leaves: int, outlying: np.ndarray) -> dict[str, np.ndarray]:
     """Return the table of the tests of nodes; outlying samples took no part in them."""
     nodes, tests = list(pruned.tests), list(pruned.tests.values())
     drops = [test.reference[:, 0] - test.reference[:, 1] for test in tests]

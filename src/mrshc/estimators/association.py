@@ -149,7 +149,7 @@ class AssociationHC(HierarchicalClusterer):
                 progress=progress,
             )
             self._store_outliers(outlying)
-            features, k = result.refined.features, result.n_leaves
+            features, k = result.refined.features, result.n_clusters
             pruned = self._attach_outliers(cut(result.tree, k), matrix, features, k)
             self._store_tree(pruned.tree, features, matrix.shape[1])
             self._store_labels(matrix, pruned.labels(k), raw)
@@ -163,7 +163,7 @@ class AssociationHC(HierarchicalClusterer):
         if result.supported is False:
             advice = f"labels_ has all {k} clusters asked for."
             if self.n_clusters == "auto":
-                best = f"cut({result.n_clusters})"
+                best = f"cut({result.best_cut})"
                 advice = f"labels_ holds one cluster. Use {best} to cut the tree all the same."
             warn_unsupported(NO_SUPPORT, advice)
         return self

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 from mrshc.core import parallel
-from mrshc.core.gap import test_table
+from mrshc.core.gap import split_table
 from mrshc.core.search import SearchPlan, SearchResult, search
 from mrshc.core.statistics import centring
 from mrshc.estimators.base import (
@@ -202,7 +202,7 @@ class MrSHC(HierarchicalClusterer):
         self.rank_ = result.chosen.rank
         self.components_ = result.loadings
         self.search_results_ = result.table
-        self.split_tests_ = test_table(pruned, result.n_leaves, self._outliers)
+        self.split_tests_ = split_table(pruned, result.n_leaves, self._outliers)
         if result.n_supported < result.n_clusters:
             self._warn(result)
 
