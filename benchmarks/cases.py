@@ -31,7 +31,7 @@ from mrshc import (
     SparseKMeans,
     UnsupportedClustersWarning,
 )
-from mrshc.core import gap, search, working_set
+from mrshc.core import gap, sparse_components
 from mrshc.core.data import as_matrix
 from mrshc.core.kernels import soft_threshold
 from mrshc.datasets import (
@@ -297,11 +297,11 @@ def convergence(design, max_iter, draws):
     """Return time, share of searches that hit q, and recall for a number of alternations."""
     warm_up()
     fits = []
-    limited = partial(search.component_path, max_iter=max_iter)
+    limited = partial(sparse_components.ComponentPath, max_iter=max_iter)
     for draw in range(draws):
         data = DESIGNS[design](FIRST_SEED + draw)
         model = MrSHC(KNOWN, random_state=0)
-        with mock.patch.object(search, "component_path", limited):
+        with mock.patch.object(sparse_components, "ComponentPath", limited):
             seconds = seconds_of(lambda X=data.X, model=model: model.fit(X))
         reached = model.search_results_["reached"].mean()
         fits.append((seconds, reached, feature_recall(data.support, model.get_support())))
@@ -375,7 +375,7 @@ def out_of_core(n, p, storage, estimator="MrSHC", seed=0):
     """
     warm_up()
     if storage == "memory":  # the standard of comparison: all features, without a working set
-        working_set._ALL_VALUES = np.inf
+        sparse_components._ALL_VALUES = np.inf
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "X.npy")
         _write_wide_data(path, n, p, seed)

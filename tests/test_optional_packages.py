@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from mrshc.errors import MissingPackageError, UserError, format_error
+from mrshc.comparison import format_error
+from mrshc.errors import MissingPackageError, UserError
 from mrshc.optional_packages import CLI_PACKAGES, require_packages
 from project_metadata import project_table, requirements
 
