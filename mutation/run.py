@@ -132,8 +132,8 @@ def copy_project(folder):
 def run_tests(folder, file=None):
     """Run the tests of the copy in a folder, those of a file first; return whether they pass."""
     own = f"test_{'storage' if 'data' in file.parts else file.stem}.py" if file else ""
-    files = sorted(TESTS.glob("core/test_*.py")) + sorted(TESTS.glob("estimators/test_*.py"))
-    files += [TESTS / "test_plain_twin.py", TESTS / "test_reference_fits.py"]
+    files = [*sorted(TESTS.glob("core/test_*.py")), TESTS / "test_reference_fits.py"]
+    files += [TESTS / "test_plain_twin.py", *sorted(TESTS.glob("estimators/test_*.py"))]
     files.sort(key=lambda path: path.name != own)
     options = ["-x", "-q", "-p", "no:cacheprovider", "-o", f"faulthandler_timeout={TEST_LIMIT}"]
     options += ["-o", "faulthandler_exit_on_timeout=true"]
@@ -173,11 +173,13 @@ def test_mutant(folders, file, source, mutant):
     folder = folders.get()
     before, after = source.decode().splitlines(), mutant.decode().splitlines()
     line = next(i for i, pair in enumerate(zip(before, after, strict=False)) if len({*pair}) > 1)
+    times = (folder / file).stat()  # by which compiled code is found
     try:
         (folder / file).write_bytes(mutant)
         outcome = "survived" if run_tests(folder, file) else "noticed"
     finally:
-        shutil.copy2(ROOT / file, folder / file)  # with its time, by which compiled code is found
+        (folder / file).write_bytes(source)
+        os.utime(folder / file, ns=(times.st_atime_ns, times.st_mtime_ns))
         folders.put(folder)
     row = (file.as_posix(), line + 1, before[line].strip(), after[line].strip(), outcome)
     print(*row, sep=" | ", flush=True)
