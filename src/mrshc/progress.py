@@ -28,10 +28,7 @@ def no_progress() -> Iterator[None]:
 
 @contextmanager
 def progress_bar(title: str) -> Iterator[Progress]:
-    """Yield a function that shows how many steps are finished: progress(n_done, n_steps).
-
-    Within another bar, and in threads that run fits, nothing is shown.
-    """
+    """Yield progress(n_done, n_steps), which shows a bar unless another one is shown."""
     if _is_shown.get() or not sys.stderr.isatty():
         yield lambda *_: None
         return

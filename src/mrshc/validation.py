@@ -126,6 +126,7 @@ def check_samples(
     if matrix is not None and matrix.shape[1] > matrix.shape[0] >= min_samples:
         if reset:
             estimator.n_features_in_ = matrix.shape[1]
+            estimator.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         check_width(estimator, matrix)
     else:
         if matrix is not None:  # small, or samples are in columns: checked like an array
@@ -388,9 +389,10 @@ def _has_other_samples(index: Any, known: Any) -> bool:
 
 def check_data_of_fit(estimator: Any, X: Any) -> DataMatrix:
     """Return the data of a fit; raise ValueError if X cannot be these data."""
+    given = getattr(X, "obs_names", X.index if hasattr(X, "iloc") else None)
     X = in_order_of_fit(estimator, X)
     known = getattr(estimator, "sample_names_in_", None)
-    if hasattr(X, "iloc") and _has_other_samples(X.index, known):
+    if given is not None and _has_other_samples(given, known):
         raise ValueError(
             "X must be the data of the fit with the samples in the same order, but its index "
             "differs from that of the fit. Pass X.loc[model.sample_names_in_], or the values "

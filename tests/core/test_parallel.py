@@ -70,3 +70,23 @@ def test_blas_has_one_thread_until_the_last_of_overlapping_fits_ends():
     found = list(parallel.run_fits(fit, [(True,), (False,)], 2))
     assert found == [{1}, {1}]
     assert blas_threads() == before
+
+
+def test_a_fit_that_outlives_another_does_not_restore_its_limit():
+    inner, outer_ended = threading.Event(), threading.Event()
+
+    def fit():
+        with parallel.threads(1):
+            inner.set()
+            outer_ended.wait(timeout=5)
+
+    two = ThreadpoolController().limit(limits=2, user_api="blas")
+    with parallel.threads(1):
+        thread = threading.Thread(target=fit)
+        thread.start()
+        inner.wait(timeout=5)
+    outer_ended.set()
+    thread.join()
+    found = blas_threads()
+    two.restore_original_limits()
+    assert found == {2}

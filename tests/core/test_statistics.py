@@ -33,11 +33,12 @@ def test_summaries_are_those_of_the_observed_values(share, place):
     assert found.means[4] == 0.1, "the mean of a constant is the constant"
     assert (found.lowest, found.highest) == (np.nanmin(X), np.nanmax(X))
     assert found.has_missing == (share > 0)
-    spread = np.log2(np.nanmax(X) - np.nanmin(X))
+    spread = np.log2((np.nanmax(X, axis=0) - np.nanmin(X, axis=0)).max())
     assert np.log2(found.unit) == np.round(spread)
 
 
-def test_units_of_constant_data_and_of_powers_of_two():
+def test_units_are_powers_of_two_near_the_largest_range_of_a_feature():
+    assert summarise(ArrayMatrix(np.array([[1e30, 0.0], [1e30, 1.0]]))).unit == 1.0
     assert summarise(ArrayMatrix(np.full((3, 2), 7.0))).unit == 1.0
     for size, unit in ((1.0, 1.0), (8.0, 8.0), (11.0, 8.0), (12.0, 16.0), (2.0**-40, 2.0**-40)):
         assert summarise(ArrayMatrix(np.array([[0.0, 0.0], [size, 0.0]]))).unit == unit

@@ -84,16 +84,18 @@ def test_components_are_stationary_for_all_features(share, place, center, n_thre
     assert min(n_features) < 64 < max(n_features), "features were added"
 
 
-@pytest.mark.parametrize("scale", [2.0**-480, 2.0**480])
+@pytest.mark.parametrize(("scale", "constant"), [(2.0**-480, 0), (2.0**480, 0), (1.0, 1e60)])
 @pytest.mark.parametrize("n_threads", [1, 2])
-def test_single_precision_is_enough_for_very_small_and_large_values(scale, n_threads, monkeypatch):
+def test_single_precision_is_enough(scale, constant, n_threads, monkeypatch):
+    X = clusters() * scale
+    X[:, 50] += constant
     monkeypatch.setattr(sparse_components, "_PER_FEATURE", 0)
     monkeypatch.setattr(sparse_components, "_ADDITIONAL", 8)
     monkeypatch.setattr(sparse_components, "_MANY_VALUES", 0)
     for size in (0, 24 * 400):
         monkeypatch.setattr(sparse_components, "_ALL_VALUES", size)
         with parallel.threads(n_threads):
-            found, expected = (search(ArrayMatrix(X))[1] for X in (clusters() * scale, clusters()))
+            found, expected = (search(ArrayMatrix(Y))[1] for Y in (X, clusters()))
         for one, other in zip(found, expected, strict=True):
             np.testing.assert_array_equal(one.features, other.features)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import cache
 from typing import Any, TypeVar
@@ -41,6 +41,10 @@ def threads(n_jobs: int | None) -> Iterator[None]:
 
 
 def _one_blas_thread() -> Any:
+    # A limit that is met already belongs to another fit, which may end earlier, and restores it.
+    libraries = [library for library in _blas().info() if library["user_api"] == "blas"]
+    if all(library["num_threads"] == 1 for library in libraries):
+        return nullcontext()
     return _blas().limit(limits=1, user_api="blas")
 
 

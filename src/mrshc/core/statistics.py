@@ -24,6 +24,7 @@ class Summary:
     row_counts: np.ndarray  # (n,)
     lowest: float
     highest: float
+    spread: float  # the largest range of a feature
 
     @property
     def has_missing(self) -> bool:
@@ -31,14 +32,15 @@ class Summary:
 
     @property
     def unit(self) -> float:
-        """A power of two near the range of the values; division by it prevents overflow."""
-        spread = self.highest - self.lowest
-        return float(2.0 ** np.round(np.log2(spread))) if spread > 0 else 1.0
+        """A power of two near the largest range of a feature; division by it prevents overflow."""
+        return float(2.0 ** np.round(np.log2(self.spread))) if self.spread > 0 else 1.0
 
 
 def summarise(matrix: DataMatrix) -> Summary:
     """Return the statistics of the data, in one pass."""
-    means, counts, constant, rows, low, high = zip(*matrix.map(_summarise_block), strict=True)
+    means, counts, constant, rows, low, high, spreads = zip(
+        *matrix.map(_summarise_block), strict=True
+    )
     return Summary(
         means=np.concatenate(means),
         counts=np.concatenate(counts),
@@ -46,6 +48,7 @@ def summarise(matrix: DataMatrix) -> Summary:
         row_counts=np.sum(rows, axis=0),
         lowest=min(low),
         highest=max(high),
+        spread=max(spreads),
     )
 
 
@@ -70,7 +73,8 @@ def _summarise_block(block: Any, _: int) -> tuple[Any, ...]:
             rest = xp.where(missing, 0.0, rest)
         means = to_host(shift) + to_host(xp.sum(rest, axis=0)) / np.maximum(counts, 1)
         constant = ~(to_host(high - low) > _SMALLEST_DIFFERENCE)
-    return means, counts, constant, rows, lowest, highest
+        spread = float(xp.max(high - low))
+    return means, counts, constant, rows, lowest, highest, spread
 
 
 def column_variances(X: np.ndarray) -> np.ndarray:

@@ -105,7 +105,9 @@ class ThresholdCheck:
         for first in range(0, len(all_iterates.scores), _PRODUCTS):
             part = slice(first, first + _PRODUCTS)
             slopes = xp.abs(to_device(all_iterates.scores[part], centred) @ centred)
-            slopes += to_device(all_iterates.fill_changes[part, None] * margins, centred)
+            if margins.any():
+                changes = to_device(all_iterates.fill_changes[part, None], centred)
+                slopes += changes * to_device(margins, centred)
             limits = _NEAR * all_iterates.thresholds[part, None]
             is_near = slopes > to_device(limits, centred)
             iterates, columns = (to_host(index) for index in xp.nonzero(is_near))

@@ -274,11 +274,9 @@ class HierarchicalClusterer(ClusterMixin, FeatureSelector):
             blocks.append(table.iloc[order[result.q_values[order] <= alpha]])
         if blocks:
             return pd.concat(blocks, ignore_index=True)
-        columns = (
-            *("contrast", "node", "inside", "outside", "n_inside", "n_outside", "feature"),
-            *("selected", "mean_inside", "mean_outside", "effect_size", "p_value", "q_value"),
-        )
-        return pd.DataFrame(columns=[*columns, "direction"])
+        columns = "contrast node inside outside n_inside n_outside feature selected mean_inside "
+        columns += "mean_outside effect_size p_value q_value direction"
+        return pd.DataFrame(columns=columns.split())
 
     def sample_distances(self, X: Any) -> np.ndarray:
         """Return the pairwise distances of the samples, from which the tree is built.

@@ -39,7 +39,7 @@ from mrshc.estimators.base import HierarchicalClusterer, UnsupportedClustersWarn
 from mrshc.estimators.cosa import COSA
 from mrshc.estimators.high_variance import HighVarianceHC
 from mrshc.estimators.mrshc import MrSHC
-from mrshc.progress import progress_bar
+from mrshc.progress import no_progress, progress_bar
 from mrshc.validation import (
     check_data_of_fit,
     check_integer,
@@ -296,7 +296,7 @@ class _NodeTester:
 def _split_simulated(null: GaussianNull, procedure: Any, seed: list[int]) -> float:
     rng = np.random.default_rng(seed)
     drawn = null.draw(rng)
-    with _without_warnings():
+    with _without_warnings(), no_progress():
         return procedure(drawn, int(rng.integers(np.iinfo(np.int32).max)))[0]
 
 
@@ -429,7 +429,7 @@ def _subsample(n: int, fraction: float, seed: int) -> np.ndarray:
 
 
 def _refit(model: Any, X: np.ndarray, rows: np.ndarray, n_clusters: int) -> Refit:
-    with _without_warnings():
+    with _without_warnings(), no_progress():
         support = _fit_observed(model, X[rows])
     labels = getattr(model, "labels_", None)
     if labels is None or labels.max() + 1 != n_clusters:

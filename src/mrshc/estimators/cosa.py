@@ -128,26 +128,27 @@ class COSA(HierarchicalClusterer):
             )
             count_varying(summary, "cityblock")
             values = matrix.values if matrix.in_memory else matrix.columns(np.arange(p))
-            self._scales = feature_scales(values)
-            self._is_scaled = self._scales > 0
-            if not self._is_scaled.any():
+            scales = feature_scales(values)
+            is_scaled = scales > 0
+            if not is_scaled.any():
                 raise ValueError(
                     "X must have a feature whose quartiles differ, but most values of each of its "
                     f"{p} features are equal. COSA divides by the quartile range; use another "
                     "method."
                 )
-            values = values[:, self._is_scaled]
+            values = values[:, is_scaled]
             observed = (~np.isnan(values)).astype(np.float64)
             disjoint = np.argwhere(observed @ observed.T == 0.0)
             if disjoint.size:
                 raise no_common_feature(*disjoint[0])
             result = cosa(
                 values,
-                self._scales[self._is_scaled],
+                scales[is_scaled],
                 scale=scale,
                 n_neighbors=isqrt(n) if n_neighbors is None else n_neighbors,
             )
             self.dissimilarity_ = result.distances
+            self._scales, self._is_scaled = scales, is_scaled
             self.feature_weights_ = np.zeros((n, p))
             self.feature_weights_[:, self._is_scaled] = result.weights
             self.mean_feature_weights_ = self.feature_weights_.mean(axis=0)

@@ -20,7 +20,9 @@ def as_matrix(X: Any) -> DataMatrix | None:
         return X
     if hasattr(X, "isbacked"):  # AnnData; a sparse matrix in a file is a wrapper of its group
         return as_matrix(getattr(X.X, "group", X.X))
-    if isinstance(X, np.memmap) or _is_a(X, "h5py.Dataset", "zarr.Array"):
+    # A copy of a memory map is of this type, too, but in memory.
+    is_mapped = isinstance(X, np.memmap) and getattr(X, "_mmap", None) is not None
+    if is_mapped or _is_a(X, "h5py.Dataset", "zarr.Array"):
         return FileMatrix(X)
     if sparse.issparse(X):
         return SparseMatrix(X)

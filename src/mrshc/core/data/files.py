@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -62,7 +62,8 @@ class FileMatrix(DataMatrix):
             block = np.array(self._array[:, start:stop], dtype=self.dtype)
             if getattr(self._array, "mode", None) == "r" and hasattr(mmap, "MADV_DONTNEED"):
                 # Else the pages count as memory of this process until the system needs them.
-                self._array._mmap.madvise(mmap.MADV_DONTNEED)
+                with suppress(OSError):  # locked pages
+                    self._array._mmap.madvise(mmap.MADV_DONTNEED)
             return block
 
     def _check_length(self) -> None:

@@ -97,7 +97,7 @@ class ArrayMatrix(DataMatrix):
     def _blocks(self) -> list[slice]:
         # Temporary arrays of 4 MB stay in the cache, but a call should process many columns.
         n, p = self.shape
-        step = max((1 << 19) // n, _MIN_WIDTH)
+        step = max((1 << 19) // n, min((1 << 22) // n, _MIN_WIDTH), 1)
         return [slice(start, min(start + step, p)) for start in range(0, p, step)]
 
 
