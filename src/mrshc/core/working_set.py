@@ -38,10 +38,10 @@ def largest(products: np.ndarray, count: int) -> np.ndarray:
 def multiply(matrix: DataMatrix, centring: Centring, left: np.ndarray) -> np.ndarray:
     """Return the products of all features with the rows of `left`, in one pass."""
 
-    def multiply(block: Any, start: int) -> np.ndarray:
+    def products(block: Any, start: int) -> np.ndarray:
         return to_host(to_device(left, block) @ centring(block, start))
 
-    return np.concatenate(list(matrix.map(multiply)), axis=1)
+    return np.concatenate(list(matrix.map(products)), axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,12 +86,12 @@ class ThresholdCheck:
         """Return the features that exceed or nearly exceed a threshold, and what does not hold."""
         xp, centred = namespace(block), self._centring(block, start)
         # A slope changes by at most this times the change of the filled value.
-        margins = xp.zeros(block.shape[1], dtype=xp.float64)
+        margins = np.zeros(block.shape[1])
         if self._centring.fill is not None:
             margins = to_host(xp.sqrt(xp.sum(xp.astype(xp.isnan(block), xp.float64), axis=0)))
         is_outside = self._is_outside[start : start + block.shape[1]]
         near, failed = np.zeros(block.shape[1], bool), np.zeros(self._n_components, bool)
-        for iterates, columns, slopes in self._find(centred, to_host(margins)):
+        for iterates, columns, slopes in self._find(centred, margins):
             used = is_outside[columns]
             iterates, columns, slopes = iterates[used], columns[used], slopes[used]
             near[columns] = True

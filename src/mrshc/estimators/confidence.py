@@ -36,7 +36,6 @@ from mrshc.core.significance import (
 from mrshc.core.stability import Refit, StabilityResult, summarise_refits
 from mrshc.core.trees import Tree, linkage_matrix
 from mrshc.estimators.base import HierarchicalClusterer, UnsupportedClustersWarning
-from mrshc.estimators.cosa import COSA
 from mrshc.estimators.high_variance import HighVarianceHC
 from mrshc.estimators.mrshc import MrSHC
 from mrshc.progress import no_progress, progress_bar
@@ -490,8 +489,8 @@ def _check_data(model: Any, X: Any, function: str) -> np.ndarray:
             "form, such as a file or a sparse matrix. Load it, or select fewer features first."
         )
     # The values of the fit are not stored, so the tree is compared. Outlying samples are attached
-    # to a tree that was built without them, and some models store their dissimilarities.
-    if not len(model._outliers) and not isinstance(model, COSA):
+    # to a tree that was built without them, and SHC and COSA store their dissimilarities.
+    if not len(model._outliers) and not hasattr(model, "dissimilarity_"):
         Z = linkage_matrix(model.sample_distances(X), model.linkage)
         found, known = cophenet(Z), cophenet(model.linkage_matrix_)
         if not np.allclose(found, known, rtol=1e-6, atol=1e-9 * known.max()):
