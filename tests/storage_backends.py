@@ -8,13 +8,12 @@ from types import SimpleNamespace
 import numpy as np
 from scipy import sparse
 
-from mrshc.core.data import device, matrix
+from mrshc.core.data import matrix
 
 
 def use_small_blocks(monkeypatch, n_cells):
     """Make blocks so small that there are many of them."""
     monkeypatch.setattr(matrix, "BLOCK_CELLS", n_cells)
-    monkeypatch.setattr(device, "_BLOCK_CELLS", n_cells)
 
 
 def mapped(A, folder, order="C"):

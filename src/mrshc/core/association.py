@@ -580,17 +580,28 @@ def _ranks(block: Any, start: int, kept_ranks: dict[int, Any] | None) -> Any:
 
 
 def _ranks_on_device(block: Any) -> Any:
-    """Return the midranks of a block, with functions of the array API standard."""
-    xp, n = namespace(block), block.shape[0]
-    order = xp.argsort(block, axis=0)
-    ordered = xp.take_along_axis(block, order, axis=0)
-    if xp.all(ordered[1:, :] > ordered[:-1, :]):  # neither ties nor missing values
-        return xp.astype(xp.argsort(order, axis=0) + 1, xp.float32)
-    half = [
-        xp.sum(xp.astype(block < row, xp.float32) + xp.astype(block <= row, xp.float32), axis=0)
-        for row in (block[i : i + 1, :] for i in range(n))
-    ]
-    return (xp.stack(half) + 1.0) / 2.0
+    """Return the midranks of a block, with functions of the array API standard.
+
+    The ranks of missing values are larger than those of observed ones.
+    """
+    xp, b = namespace(block), block.shape[1]
+    ranks, ordered = _first_ranks(block)
+    tied = xp.nonzero(xp.any(ordered[1:, :] == ordered[:-1, :], axis=0))[0]
+    # Equal values are ranked in their order, and in the reversed order; the midrank is the mean.
+    backward, _ = _first_ranks(xp.flip(xp.take(block, tied, axis=1), axis=0))
+    midranks = (xp.take(ranks, tied, axis=1) + xp.flip(backward, axis=0)) / 2.0
+    place = np.arange(b)
+    place[to_host(tied)] = b + np.arange(tied.shape[0])
+    return xp.take(xp.concat([ranks, midranks], axis=1), to_device(place, block), axis=1)
+
+
+def _first_ranks(block: Any) -> tuple[Any, Any]:
+    """Return the ranks of a block, where equal values are ranked in their order, and its order."""
+    xp = namespace(block)
+    block = block + 0.0  # no sort distinguishes zeros then
+    order = xp.argsort(block, axis=0, stable=True)
+    ranks = xp.argsort(xp.astype(order, xp.int32), axis=0) + 1
+    return xp.astype(ranks, xp.float32), xp.take_along_axis(block, order, axis=0)
 
 
 def f_tail(shares: np.ndarray, between: np.ndarray, within: np.ndarray) -> np.ndarray:

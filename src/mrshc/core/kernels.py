@@ -147,18 +147,27 @@ def soft_threshold(slopes, n_slopes, l1_bound, weights, depths):
 
 
 # A column is left out of an iteration if its slope cannot reach this share of the last threshold.
-# If the new threshold is smaller, all slopes are computed after all. The share affects only time.
+# If the new threshold is smaller, the columns are found again. The share affects only time.
 _SHARE_OF_THRESHOLD = 0.95
-# More than the relative rounding error of single precision, in which slopes are kept.
-_ROUNDED_UP = 1.0 + 1e-6
+# No column is left out if this would leave more than this share of them.
+_MANY_CANDIDATES = 0.25
+# More than the relative rounding error of an operation in single precision.
+_ROUNDING = np.finfo(np.float32).eps
 
 
 @compiled
-def alternate(columns, norms, earlier, start, l1_bound, limits, anchors, iterates, thresholds):
+def alternate(columns, norms, earlier, state, l1_bound, limits, known, history, work):
     """Compute a sparse component of R, the data minus the earlier components, by alternation.
 
     The component maximises u'Rv subject to |u|_2 <= 1, |v|_2 <= 1 and |v|_1 <= l1_bound. R is
     never formed.
+
+    Columns that cannot reach the threshold are left out of an iteration, as slopes of the data at
+    other vectors show. In large data, u is the sum of a combination of these vectors and a rest;
+    the slopes at the combination follow, and that of a column at the rest is at most the product of
+    the norms. If this leaves too many columns, the function returns, and goes on when it is called
+    again with the slopes at u. In small data, the vector is u of the last iteration in which no
+    column was left out.
 
     Parameters
     ----------
@@ -172,71 +181,87 @@ def alternate(columns, norms, earlier, start, l1_bound, limits, anchors, iterate
     earlier : tuple
         scores (m, n), loadings (m, w) and scales (m,) of the components that are subtracted, and
         the scores to which u is kept orthogonal.
-    start : tuple
-        v (w,), the loadings to start from, which is overwritten by the result, and Rv (n,).
+    state : tuple
+        v (w,), the loadings to start from, which become the result; Rv (n,); and u (n,). All are
+        overwritten, and zero in the end if R is zero up to rounding errors.
     limits : tuple
         max_iter; tol, the change of v in L1 norm at which it has converged; noise, the norm of Rv
-        that is a rounding error; the threshold that is expected in the first iteration, or 0.
-    anchors : tuple
-        Unit vectors (A, n), and upper limits of the absolute slopes of the data there (A, w) in
-        single precision; (0, 0) if they are not shared with other runs. The slope of column x at u
-        is at most that at an anchor a, plus |x| |u - a|.
-    iterates, thresholds : array (max_iter, n), (max_iter,)
-        Get u and the soft threshold of each iteration; `iterates` may be empty.
+        that is a rounding error; whether the data are large.
+    known : tuple
+        Unit vectors (A, n); an orthonormal basis of the first; the matrix (A, A) that gives it by
+        multiplication; the slopes of the data at the vectors (A, w) in single precision; how many
+        there are; and those at u (w,), or no values.
+    history : tuple
+        n_iter, the number of iterations so far; and two arrays that get u and the soft threshold of
+        each iteration, (max_iter, n) and (max_iter,), of which the first may be empty.
+    work : tuple
+        Arrays (3, w) of float64 and (2, w) of int64, which are overwritten.
 
     Returns
     -------
-    u, scale, n_iter, converged
-        Scores, u'Rv, the number of iterations, and whether v has converged. All are zero, and
-        converged, if R is zero up to rounding errors.
-    own, at_own, is_used
-        Further anchors of this run, and which of all were near.
+    is_finished, scale, n_iter, converged
+        Whether no slopes are wanted, u'Rv, the number of iterations, and whether v has converged.
     """
-    F = columns[0]
-    loadings_of_earlier, orthogonal_to = earlier[1], earlier[3]
-    v, image = start
-    max_iter, tol, noise, expected = limits
-    known, at_known = anchors
+    F, loadings_of_earlier, orthogonal_to = columns[0], earlier[1], earlier[3]
+    v, image, u = state
+    max_iter, tol, noise, is_large = limits
+    vectors, basis, combinations, at_vectors, n_known, at_u = known
+    n_iter, iterates, thresholds = history
+    (slopes, weights, depths), (candidates, support) = work
     w, n = F.shape
-    own, at_own, n_own = np.empty((max_iter, n)), np.empty((max_iter, w), np.float32), 0
-    is_used = np.zeros(known.shape[0] + max_iter, np.bool_)
-    u, parts = np.empty(n), np.empty(loadings_of_earlier.shape[0])
-    slopes, weights, depths = np.empty(w), np.empty(w), np.empty(w)
-    candidates, support, n_selected = np.empty(w, np.int64), np.arange(w), w
-    limit, scale, converged, n_iter = _SHARE_OF_THRESHOLD * expected, 0.0, False, 0
+    parts, factors = np.empty(loadings_of_earlier.shape[0]), np.empty(n_known)
+    estimated, error, rest, anchor = np.empty(w, np.float32), 0.0, np.empty(n), np.zeros(n)
+    n_selected = 0
+    for j in range(w):
+        support[n_selected] = j
+        n_selected += v[j] != 0.0
+    limit = _SHARE_OF_THRESHOLD * thresholds[n_iter - 1] if n_iter > 0 else 0.0
+    scale, converged, is_exact = 0.0, False, at_u.size > 0
     while n_iter < max_iter and not converged:
-        for c in range(orthogonal_to.shape[0]):
-            _add_multiple(image, -dot(orthogonal_to[c], image), orthogonal_to[c])
-        norm = np.sqrt(dot(image, image))
-        if norm <= noise:
-            break
-        for i in range(n):
-            u[i] = image[i] / norm
-        # Columns that cannot reach the threshold are left out (1.14 to .71 s for nine start sets of
-        # 4,026 features), if this saves more than finding them takes.
-        n_candidates, threshold = w, -1.0
-        nearest, radius = _nearest_anchor(u, known, own[:n_own])
-        if limit > 0.0 and nearest >= 0:
-            n_known = known.shape[0]
-            row = at_known[nearest] if nearest < n_known else at_own[nearest - n_known]
-            n_candidates = _find_candidates(row, norms, radius, limit, candidates)
-            if 6 * n_candidates < w:
-                _write_slopes(columns, earlier, u, parts, candidates, n_candidates, slopes, depths)
-                threshold = soft_threshold(slopes, n_candidates, l1_bound, weights, depths)
-                is_used[nearest] = True
-        if threshold < limit or 6 * n_candidates >= w:
-            n_candidates = w
+        if is_exact:
             for j in range(w):
-                candidates[j] = j
-            _write_slopes(columns, earlier, u, parts, candidates, w, slopes, depths)
-            for j in range(w):
-                at_own[n_own, j] = _ROUNDED_UP * abs(depths[j])
+                estimated[j] = at_u[j]
+            error = _ROUNDING
+        else:
+            for c in range(orthogonal_to.shape[0]):
+                _add_multiple(image, -dot(orthogonal_to[c], image), orthogonal_to[c])
+            norm = np.sqrt(dot(image, image))
+            if norm <= noise:
+                break
             for i in range(n):
-                own[n_own, i] = u[i]
-            is_used[known.shape[0] + n_own] = True
-            n_own += 1
-            threshold = soft_threshold(slopes, w, l1_bound, weights, depths)
-        if at_known.shape[1] > 0 and threshold >= 0.0:
+                u[i] = image[i] / norm
+            if is_large and n_known == 0:
+                return False, scale, n_iter, False
+            if is_large:
+                error = _divide(u, vectors, basis, combinations, factors, rest)
+                error += _estimate_slopes(at_vectors, factors, estimated)
+            else:
+                error = distance(u, anchor) + _ROUNDING
+        if is_large and limit == 0.0:
+            for j in range(w):
+                slopes[j] = estimated[j]
+            limit = _SHARE_OF_THRESHOLD * soft_threshold(slopes, w, l1_bound, weights, depths)
+        n_candidates, threshold = w, -1.0
+        for _ in range(2):  # the second time if the threshold is lower than expected
+            n_candidates = _find_candidates(estimated, norms, error, limit, candidates)
+            if n_candidates > _MANY_CANDIDATES * w and not is_exact:
+                if is_large:
+                    return False, scale, n_iter, False
+                for j in range(w):
+                    candidates[j] = j
+                n_candidates = w
+            _write_slopes(columns, earlier, u, parts, candidates, n_candidates, slopes, depths)
+            if n_candidates == w:
+                for j in range(w):
+                    estimated[j] = depths[j]
+                for i in range(n):
+                    anchor[i] = u[i]
+                error = _ROUNDING
+            threshold = soft_threshold(slopes, n_candidates, l1_bound, weights, depths)
+            if threshold >= limit or n_candidates == w:
+                break
+            limit = _SHARE_OF_THRESHOLD * threshold
+        if is_large and threshold >= 0.0:
             # Which columns are left out depends on other runs, and with it rounding errors.
             n_candidates = _keep_large(candidates, n_candidates, slopes, threshold)
             threshold = soft_threshold(slopes, n_candidates, l1_bound, weights, depths)
@@ -245,44 +270,59 @@ def alternate(columns, norms, earlier, start, l1_bound, limits, anchors, iterate
         thresholds[n_iter] = threshold
         for i in range(n * (n_iter < iterates.shape[0])):
             iterates[n_iter, i] = u[i]
-        limit = _SHARE_OF_THRESHOLD * threshold
+        limit, is_exact = _SHARE_OF_THRESHOLD * threshold, False
         moved, scale, n_selected = _replace_loadings(
             candidates, n_candidates, weights, slopes, v, support, n_selected
         )
         converged, n_iter = moved <= tol, n_iter + 1
         _write_image(columns, earlier, support, n_selected, v, image)
     else:
-        return u, scale, n_iter, converged, own[:n_own], at_own[:n_own], is_used
+        return True, scale, n_iter, converged
     for j in range(w):
         v[j] = 0.0
     for i in range(n):
         u[i] = 0.0
-    return u, 0.0, 0, True, own[:n_own], at_own[:n_own], is_used
+    return True, 0.0, 0, True
 
 
 @compiled
-def _nearest_anchor(u, known, own):
-    """Return the position of the nearest anchor, those of this run counted last, and its distance.
-
-    The position is -1 if there is none.
-    """
-    nearest, smallest = -1, np.inf
-    for a in range(known.shape[0] + own.shape[0]):
-        anchor = known[a] if a < known.shape[0] else own[a - known.shape[0]]
-        radius = distance(u, anchor)
-        if radius < smallest:
-            nearest, smallest = a, radius
-    return nearest, smallest
+def _divide(u, vectors, basis, combinations, factors, rest):
+    """Divide u into a combination of vectors and a rest, and return the norm of the rest."""
+    for a in range(factors.size):
+        factors[a] = 0.0
+    for b in range(factors.size):
+        coordinate = dot(basis[b], u)
+        for a in range(b + 1):
+            factors[a] += coordinate * combinations[b, a]
+    for i in range(u.size):
+        rest[i] = u[i]
+    for a in range(factors.size):
+        _add_multiple(rest, -factors[a], vectors[a])
+    return np.sqrt(dot(rest, rest))
 
 
 @compiled
-def _find_candidates(at_anchor, norms, radius, limit, candidates):
+def _estimate_slopes(at_vectors, factors, estimated):
+    """Write the slopes at a combination of vectors, and return the rounding error for norm 1."""
+    for j in range(estimated.size):
+        estimated[j] = 0.0
+    total = 0.0
+    for a in range(factors.size):
+        factor = np.float32(factors[a])
+        for j in range(estimated.size):
+            estimated[j] += factor * at_vectors[a, j]
+        total += abs(factors[a])
+    return _ROUNDING * (factors.size + 2) * total
+
+
+@compiled
+def _find_candidates(estimated, norms, error, limit, candidates):
     """Write the columns whose slopes may reach a limit, and return their number."""
     of_columns, margins = norms
     n_candidates = 0
     for j in range(of_columns.size):
         candidates[n_candidates] = j
-        n_candidates += at_anchor[j] + of_columns[j] * radius + margins[j] >= limit
+        n_candidates += abs(estimated[j]) + of_columns[j] * error + margins[j] >= limit
     return n_candidates
 
 

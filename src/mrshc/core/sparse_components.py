@@ -24,9 +24,12 @@ from mrshc.core.working_set import Iterates, ThresholdCheck, largest, multiply
 # The bisection ends when its interval is no wider: converged loadings have changed by no more than
 # this in their last iteration.
 _SMALLEST_INTERVAL = 1e-7
-# In more values, columns are left out by what is known of the runs under other bounds; fewer are
-# computed on anew in less time.
+# In more values, columns are left out by estimates of their slopes from what is known of the runs
+# under other bounds; fewer are computed on anew in less time.
 _MANY_VALUES = 1 << 17
+# Number of vectors at which slopes are kept for each component, and their least distance from the
+# combinations of others.
+_MOST_KNOWN, _LEAST_DISTANCE = 64, 0.01
 # A loading of the first singular vector is zero if it is no larger than this share of the largest.
 _ZERO_LOADING = 1e-10
 # Data with no more values are computed on with all features: 268 MB in double precision if they are
@@ -143,17 +146,32 @@ class Components:
         self.thresholds[k:] = -1.0
 
 
-@dataclass(frozen=True, eq=False)
-class _Run:
-    """What a run shows about the slopes in runs under other bounds.
+class _KnownSlopes:
+    """The slopes of the data at some vectors, from which those at others are estimated."""
 
-    The slope of column x at u is at most that at an anchor a near u, plus |x| |u - a|.
-    """
+    def __init__(self, n: int, n_features: int, capacity: int) -> None:
+        self._vectors = np.empty((capacity, n))
+        self._slopes = np.empty((capacity, n_features), dtype=np.float32)
+        # An orthonormal basis of the vectors, and the matrix that gives it by multiplication.
+        self._basis, self._combinations = np.empty((capacity, n)), np.zeros((capacity, capacity))
+        self._count = 0
 
-    anchors: list[np.ndarray]  # (n,), unit vectors near the iterates
-    slopes: list[np.ndarray]  # (w,), upper limits of the absolute slopes there
-    n_own: int  # number of anchors that belong to this run only
-    first_threshold: float
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """The arrays of which the first rows are used, and their number."""
+        return self._vectors, self._basis, self._combinations, self._slopes, self._count
+
+    def add(self, u: np.ndarray, slopes: np.ndarray) -> None:
+        """Add a vector unless it is near a combination of the others."""
+        m = self._count
+        factors = (self._basis[:m] @ u) @ self._combinations[:m, :m]
+        rest = u - factors @ self._vectors[:m]
+        distance = np.sqrt(rest @ rest)
+        if distance >= _LEAST_DISTANCE and m < len(self._vectors):
+            self._vectors[m], self._slopes[m], self._basis[m] = u, slopes, rest / distance
+            self._combinations[m, :m] = -factors / distance
+            self._combinations[m, m] = 1.0 / distance
+            self._count = m + 1  # in the end: other threads may be reading
 
 
 class ComponentPath:
@@ -199,10 +217,15 @@ class ComponentPath:
 
     def _set_columns(self, columns: Columns) -> None:
         self._columns = columns
-        # For each component, what is known of its runs under other bounds.
-        self._runs: list[dict[float, _Run]] = [{} for _ in self.starts.vectors]
-        self._shares_anchors = columns.values.size > _MANY_VALUES
-        self._n_anchors = 0
+        (r, n), w = self.starts.images.shape, columns.features.size
+        self._is_large = columns.values.size > _MANY_VALUES
+        # The slopes need at most half the memory of the columns.
+        capacity = min(n // r, _MOST_KNOWN) if self._is_large else 0
+        self._multiplied: Any = columns.values
+        if self._matrix is not None and self._matrix.on_device:
+            capacity = 0  # all slopes at u are computed in less time than estimates
+            self._multiplied = self._matrix.place(columns.values)
+        self._known = [_KnownSlopes(n, w, capacity) for _ in range(r)]
 
     def add(self, features: np.ndarray) -> None:
         """Compute on further features, too."""
@@ -296,49 +319,30 @@ class ComponentPath:
             np.add.at(image, columns.gap_samples, at_gaps * v[columns.gap_columns])
             margins += np.sqrt(np.bincount(columns.gap_columns, fills**2, v.size))
             image -= found.fill_changes[k] * self.starts.at_gaps[k]
-        near = self._nearest_run(k, l1_bound)
-        anchors = np.array(near.anchors).reshape(len(near.anchors), image.size)
-        width = v.size if self._shares_anchors else 0  # tells whether anchors are shared
-        slopes = np.array(near.slopes, dtype=np.float32).reshape(len(near.slopes), width)
-        u, scale, n_iter, converged, own, at_own, is_used = alternate(
-            (columns.values, columns.gap_starts, columns.gap_samples, fills),
-            (columns.norms, margins),
-            earlier,
-            (v, image),
-            l1_bound,
-            (*self._limits, near.first_threshold),
-            (anchors, slopes),
-            found.iterates[k],
-            found.thresholds[k],
-        )
-        found.scores[k], found.scales[k], found.n_iter[k] = u, scale, n_iter
-        found.converged[k] = converged
-        if self._shares_anchors:
-            vectors, limits = [*near.anchors, *own.copy()], [*near.slopes, *at_own.copy()]
-            used = np.flatnonzero(is_used)
-            run = _Run(
-                anchors=[vectors[a] for a in used],
-                slopes=[limits[a] for a in used],
-                n_own=len(own),
-                first_threshold=max(found.thresholds[k, 0], 0.0),
+        u, known, slopes = found.scores[k], self._known[k], np.empty(0, dtype=np.float32)
+        work = np.empty((3, v.size)), np.empty((2, v.size), dtype=np.int64)
+        is_finished, n_iter = False, 0
+        while not is_finished:
+            is_finished, scale, n_iter, converged = alternate(
+                (columns.values, columns.gap_starts, columns.gap_samples, fills),
+                (columns.norms, margins),
+                earlier,
+                (v, image, u),
+                l1_bound,
+                (*self._limits, self._is_large),
+                (*known.arrays, slopes),
+                (n_iter, found.iterates[k], found.thresholds[k]),
+                work,
             )
-            with self._lock:
-                self._runs[k][l1_bound] = run
-                self._n_anchors += run.n_own
-                # All of them need at most half the memory of the columns.
-                while self._n_anchors > image.size and len(self._runs[k]) > 1:
-                    self._n_anchors -= self._runs[k].pop(next(iter(self._runs[k]))).n_own
+            if not is_finished:
+                of_data = self._multiplied @ to_device(u, self._multiplied)
+                slopes = to_host(of_data).astype(np.float32)
+                with self._lock:
+                    known.add(u, slopes)
+        found.scales[k], found.n_iter[k], found.converged[k] = scale, n_iter, converged
         if v[np.abs(v).argmax()] < 0.0:
             found.loadings[k] = 0.0 - found.loadings[k]  # zeros keep their sign
             found.scores[k] *= -1.0
-
-    def _nearest_run(self, k: int, l1_bound: float) -> _Run:
-        """Return the run of component k under the nearest bound."""
-        with self._lock:
-            runs = self._runs[k]
-            if runs:
-                return runs[min(runs, key=lambda bound: (abs(bound - l1_bound), bound))]
-        return _Run([], [], 0, 0.0)
 
     def _components_at_gaps(self, found: Components, m: int) -> tuple[np.ndarray, float]:
         """Return the sum of m components at the missing cells, and its mean at the others."""

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from mrshc.core.data.files import explain_read_errors
 from mrshc.core.data.matrix import DataMatrix, namespace, to_device, to_host
-
-T = TypeVar("T")
-
-# Number of values in a block, 256 MB in single precision. A card is used well only if each call
-# processes many values.
-_BLOCK_CELLS = 1 << 26
 
 
 class DeviceMatrix(DataMatrix):
@@ -49,17 +42,13 @@ class DeviceMatrix(DataMatrix):
             # Rows of the transposed array are taken, so that columns are contiguous.
             return to_host(xp.take(self._array.T, index, axis=0)).T.astype(np.float64)
 
-    def map(self, function: Callable[[Any, int], T]) -> Iterator[T]:
-        """Yield function(block, start) for all blocks; the card runs one at a time."""
-        n, p = self.shape
-        step, xp = max(_BLOCK_CELLS // n, 1), namespace(self._array)
-        for start in range(0, p, step):
-            stop = min(start + step, p)
-            with explain_read_errors(self._name, start, stop, "Check the memory of the device."):
-                block = xp.astype(
-                    self._array[:, start:stop], getattr(xp, self.dtype.name), copy=False
-                )
-            yield function(block, start)
+    def place(self, array: np.ndarray) -> Any:
+        return to_device(array, self._array)
+
+    def _read(self, start: int, stop: int) -> Any:
+        xp = namespace(self._array)
+        with explain_read_errors(self._name, start, stop, "Check the memory of the device."):
+            return xp.astype(self._array[:, start:stop], getattr(xp, self.dtype.name), copy=False)
 
 
 def is_device_array(X: Any) -> bool:

@@ -69,6 +69,10 @@ class DataMatrix:
 
         return parallel.run(call, self._blocks())
 
+    def place(self, array: np.ndarray) -> Any:
+        """Return an array where blocks are."""
+        return array
+
     def _blocks(self) -> list[slice]:
         n, p = self.shape
         step = max(BLOCK_CELLS // n // self.chunk_width, 1) * self.chunk_width
