@@ -221,10 +221,7 @@ class ComponentPath:
         self._is_large = columns.values.size > _MANY_VALUES
         # The slopes need at most half the memory of the columns.
         capacity = min(n // r, _MOST_KNOWN) if self._is_large else 0
-        self._multiplied: Any = columns.values
-        if self._matrix is not None and self._matrix.on_device:
-            capacity = 0  # all slopes at u are computed in less time than estimates
-            self._multiplied = self._matrix.place(columns.values)
+        self._placed = self._matrix.place(columns.values) if self._matrix else columns.values
         self._known = [_KnownSlopes(n, w, capacity) for _ in range(r)]
 
     def add(self, features: np.ndarray) -> None:
@@ -254,7 +251,7 @@ class ComponentPath:
             is_outside,
             self._columns.norms.max(),
             self._centring,
-            on_device=self._matrix.on_device,
+            self._matrix,
         )
         near, exceeded = zip(*self._matrix.map(check), strict=True)
         for found in self.bounds.values():
@@ -335,7 +332,7 @@ class ComponentPath:
                 work,
             )
             if not is_finished:
-                of_data = self._multiplied @ to_device(u, self._multiplied)
+                of_data = self._placed @ to_device(u, self._placed)
                 slopes = to_host(of_data).astype(np.float32)
                 with self._lock:
                     known.add(u, slopes)

@@ -9,7 +9,6 @@ result is the same as with all features.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,51 +71,54 @@ class ThresholdCheck:
         is_outside: np.ndarray,
         largest_norm: float,
         centring: Centring,
-        *,
-        on_device: bool,
+        matrix: DataMatrix,
     ) -> None:
         self._iterates, self._is_outside, self._centring = iterates, is_outside, centring
         self._n_components = iterates.owners.max(initial=-1) + 1
-        self._find = self._find_on_device if on_device else self._find_by_groups
-        if not on_device:
+        if matrix.on_device:
+            limits, changes = iterates.thresholds[:, None], iterates.fill_changes[:, None]
+            self._parts = [
+                [matrix.place(a[i : i + _PRODUCTS]) for a in (iterates.scores, limits, changes)]
+                for i in range(0, len(limits), _PRODUCTS)
+            ]
+            self._find = self._find_on_device
+        else:
             reach = _SHARE * iterates.thresholds / largest_norm
             self._groups = _group(iterates.scores, reach)
+            self._find = self._find_by_groups
 
     def __call__(self, block: Any, start: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the features that exceed or nearly exceed a threshold, and what does not hold."""
         xp, centred = namespace(block), self._centring(block, start)
         # A slope changes by at most this times the change of the filled value.
-        margins = np.zeros(block.shape[1])
+        margins = xp.zeros_like(centred[0, :])
         if self._centring.fill is not None:
-            margins = to_host(xp.sqrt(xp.sum(xp.astype(xp.isnan(block), xp.float64), axis=0)))
-        is_outside = self._is_outside[start : start + block.shape[1]]
-        near, failed = np.zeros(block.shape[1], bool), np.zeros(self._n_components, bool)
-        for iterates, columns, slopes in self._find(centred, margins):
-            used = is_outside[columns]
-            iterates, columns, slopes = iterates[used], columns[used], slopes[used]
-            near[columns] = True
-            exceeds = slopes > self._iterates.thresholds[iterates]
-            failed[self._iterates.owners[iterates[exceeds]]] = True
-        return np.flatnonzero(near) + start, failed
+            margins = xp.sqrt(xp.sum(xp.astype(xp.isnan(block), xp.float64), axis=0))
+        is_near, is_exceeded = self._find(centred, margins, slice(start, start + block.shape[1]))
+        failed = np.zeros(self._n_components, bool)
+        failed[self._iterates.owners[is_exceeded]] = True
+        return np.flatnonzero(is_near) + start, failed
 
-    def _find_on_device(self, centred: Any, margins: np.ndarray) -> Iterator[Any]:
-        """Yield iterates, columns and the slopes that are near or above the thresholds."""
-        xp, all_iterates = namespace(centred), self._iterates
-        for first in range(0, len(all_iterates.scores), _PRODUCTS):
-            part = slice(first, first + _PRODUCTS)
-            slopes = xp.abs(to_device(all_iterates.scores[part], centred) @ centred)
-            if margins.any():
-                changes = to_device(all_iterates.fill_changes[part, None], centred)
-                slopes += changes * to_device(margins, centred)
-            limits = _NEAR * all_iterates.thresholds[part, None]
-            is_near = slopes > to_device(limits, centred)
-            iterates, columns = (to_host(index) for index in xp.nonzero(is_near))
-            yield first + iterates, columns, to_host(slopes[is_near])
+    def _find_on_device(self, centred: Any, margins: Any, block: slice) -> tuple[Any, ...]:
+        """Return which features are near or above a threshold, and which iterates are exceeded."""
+        xp, near, exceeded = namespace(centred), [], []
+        is_outside = to_device(self._is_outside[block], centred)
+        for scores, limits, changes in self._parts:
+            slopes = xp.abs(scores @ centred)
+            if self._centring.fill is not None:
+                slopes = slopes + changes * margins
+            slopes = xp.where(is_outside, slopes, -1.0)
+            near.append(xp.any(slopes > _NEAR * limits, axis=0))
+            exceeded.append(xp.any(slopes > limits, axis=1))
+        return to_host(xp.any(xp.stack(near), axis=0)), to_host(xp.concat(exceeded))
 
-    def _find_by_groups(self, centred: np.ndarray, margins: np.ndarray) -> Iterator[Any]:
-        """Yield iterates, columns and the slopes that are near or above the thresholds."""
+    def _find_by_groups(
+        self, centred: np.ndarray, margins: np.ndarray, block: slice
+    ) -> tuple[np.ndarray, ...]:
+        """Return which features are near or above a threshold, and which iterates are exceeded."""
         scores, thresholds = self._iterates.scores, self._iterates.thresholds
-        changes = self._iterates.fill_changes
+        changes, is_outside = self._iterates.fill_changes, self._is_outside[block]
+        is_near, is_exceeded = np.zeros(margins.size, bool), np.zeros(thresholds.size, bool)
         # Single precision is enough, and faster, where only bounds are needed: the rounding error
         # of an inner product is at most that of n + 2 operations times the norms, which have errors
         # themselves.
@@ -132,14 +134,16 @@ class ThresholdCheck:
                 bounds += np.float32(radius + rounding) * norms
                 if shifts.any():
                     bounds += np.float32(changes[members].max()) * shifts
-                large.append(np.flatnonzero(bounds > _NEAR * thresholds[members].min()))
+                may_exceed = bounds > _NEAR * thresholds[members].min()
+                large.append(np.flatnonzero(may_exceed & is_outside))
             used = np.unique(np.concatenate(large))
             rows = np.ascontiguousarray(centred[:, used].T)
             for (members, _), columns in zip(groups, large, strict=True):
                 slopes = np.abs(rows[np.searchsorted(used, columns)] @ scores[members].T)
                 slopes += margins[columns, None] * changes[members]
-                c, i = np.nonzero(slopes > _NEAR * thresholds[members])
-                yield members[i], columns[c], slopes[c, i]
+                is_near[columns] |= (slopes > _NEAR * thresholds[members]).any(axis=1)
+                is_exceeded[members] |= (slopes > thresholds[members]).any(axis=0)
+        return is_near, is_exceeded
 
 
 def _group(iterates: np.ndarray, reach: np.ndarray) -> list[tuple[np.ndarray, float]]:
