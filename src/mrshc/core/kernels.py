@@ -210,7 +210,7 @@ def alternate(columns, norms, earlier, state, l1_bound, limits, known, history, 
     (slopes, weights, depths), (candidates, support) = work
     w, n = F.shape
     parts, factors = np.empty(loadings_of_earlier.shape[0]), np.empty(n_known)
-    estimated, error, rest, anchor = np.empty(w, np.float32), 0.0, np.empty(n), np.zeros(n)
+    estimated, error, rest, anchor = np.zeros(w, np.float32), 0.0, np.empty(n), np.zeros(n)
     n_selected = 0
     for j in range(w):
         support[n_selected] = j
