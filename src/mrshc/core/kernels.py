@@ -54,12 +54,12 @@ def dot(a, b):
 
 
 @reordered
-def distance(a, b):
-    """Return the Euclidean distance of two vectors."""
+def squared_distance(a, b):
+    """Return the squared Euclidean distance of two vectors."""
     total = 0.0
     for i in range(a.size):
         total += (a[i] - b[i]) * (a[i] - b[i])
-    return np.sqrt(total)
+    return total
 
 
 # ------------------------------------------------------------------------ Sparse components
@@ -219,8 +219,7 @@ def alternate(columns, norms, earlier, state, l1_bound, limits, known, history, 
     scale, converged, is_exact = 0.0, False, at_u.size > 0
     while n_iter < max_iter and not converged:
         if is_exact:
-            for j in range(w):
-                estimated[j] = at_u[j]
+            estimated[:] = at_u
             error = _ROUNDING
         else:
             for c in range(orthogonal_to.shape[0]):
@@ -236,10 +235,9 @@ def alternate(columns, norms, earlier, state, l1_bound, limits, known, history, 
                 error = _divide(u, vectors, basis, combinations, factors, rest)
                 error += _estimate_slopes(at_vectors, factors, estimated)
             else:
-                error = distance(u, anchor) + _ROUNDING
+                error = np.sqrt(squared_distance(u, anchor)) + _ROUNDING
         if is_large and limit == 0.0:
-            for j in range(w):
-                slopes[j] = estimated[j]
+            slopes[:] = estimated
             limit = _SHARE_OF_THRESHOLD * soft_threshold(slopes, w, l1_bound, weights, depths)
         n_candidates, threshold = w, -1.0
         for _ in range(2):  # the second time if the threshold is lower than expected
@@ -254,8 +252,7 @@ def alternate(columns, norms, earlier, state, l1_bound, limits, known, history, 
             if n_candidates == w:
                 for j in range(w):
                     estimated[j] = depths[j]
-                for i in range(n):
-                    anchor[i] = u[i]
+                anchor[:] = u
                 error = _ROUNDING
             threshold = soft_threshold(slopes, n_candidates, l1_bound, weights, depths)
             if threshold >= limit or n_candidates == w:
@@ -406,6 +403,19 @@ def _write_image(columns, earlier, support, n_selected, v, image):
 
 
 # ------------------------------------------------------------------------------------ Trees
+
+
+@compiled
+def squared_distances(X):
+    """Return the squared Euclidean distances between the rows of X (n, q)."""
+    n = len(X)
+    distances = np.zeros((n, n))
+    for start in range(0, n, 32):  # so many rows stay in the cache
+        for i in range(start, n):
+            for j in range(start, min(start + 32, i)):
+                distances[i, j] = distances[j, i] = squared_distance(X[i], X[j])
+    return distances
+
 
 # Methods of the nearest-neighbour chain, which is valid for reducible linkages only.
 CHAIN_METHODS = {"complete": 0, "average": 1, "weighted": 2, "ward": 3, "single": 4}
