@@ -435,7 +435,9 @@ def _test_own_features(
     cuts, *of_folds = parallel.run(cut_without, [np.empty(0, np.intp), *folds])
     p_values, strengths = np.ones(features.size), np.zeros(features.size)
     if folds:
-        is_in_fold = np.array([np.isin(np.arange(features.size), fold) for fold in folds])
+        is_in_fold = np.zeros((len(folds), features.size), dtype=bool)
+        for fold, row in zip(folds, is_in_fold, strict=True):
+            row[fold] = True
         tests = block_tests(X, 0, partitions=np.stack(of_folds), needed=is_in_fold)
         p_values, strengths = (part.T[is_in_fold.T] for part in tests)
     return cuts, p_values, strengths
@@ -492,10 +494,11 @@ def block_tests(
         critical = _critical_shares(n, n_cuts, alpha)[between, within]
         needed &= (shares > critical).any(axis=1) | (shares[:, -1] < 1e-9)
     combined = np.full(needed.shape, np.nan)
-    for tree in range(n_trees):
-        columns = np.flatnonzero(needed[tree])
-        df = [np.broadcast_to(d[tree], shares[tree].shape)[:, columns] for d in (between, within)]
-        combined[tree, columns] = cauchy_combination(f_tail(shares[tree][:, columns], *df).T)
+    trees, columns = np.nonzero(needed)
+    used = (
+        np.broadcast_to(part, shares.shape)[trees, :, columns] for part in (shares, between, within)
+    )
+    combined[trees, columns] = cauchy_combination(f_tail(*used))
     return combined, squares.mean(axis=1)
 
 
@@ -527,13 +530,13 @@ def analyse_variance(
         Sum of squares of the values between the clusters.
     """
     xp, n = namespace(block), block.shape[0]
-    # One column for each cluster of each partition, so that sums over clusters are products.
+    # One row for each cluster of each partition, so that sums over clusters are products.
     sizes = partitions.max(axis=1) + 1
-    members = np.hstack(
-        [p[:, None] == np.arange(k) for p, k in zip(partitions, sizes, strict=True)]
-    )
-    of_partition = np.repeat(np.arange(len(sizes)), sizes) == np.arange(len(sizes))[:, None]
-    groups, sums = (to_device(m.astype(np.float64), block) for m in (members.T, of_partition))
+    owners = np.repeat(np.arange(sizes.size), sizes)
+    clusters = np.arange(owners.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    members = partitions[owners] == clusters[:, None]
+    of_partition = owners == np.arange(sizes.size)[:, None]
+    groups, sums = (to_device(m.astype(np.float64), block) for m in (members, of_partition))
     values = xp.astype(block, xp.float64)
     rank = _ranks(block, 0, None) if rank is None else rank
     missing = xp.isnan(values)
