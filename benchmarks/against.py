@@ -134,7 +134,7 @@ class Version:
     """A version of the package in an environment of its own."""
 
     def __init__(self, python, data):
-        self.python, self._data = python, ["--data", data] if data else []
+        self.python, self._data = Path(python).absolute(), ["--data", data] if data else []
         self._process = None
 
     def start(self):

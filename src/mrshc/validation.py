@@ -18,8 +18,7 @@ from sklearn.utils.validation import validate_data
 
 from mrshc.core.centres import ClusterCentres
 from mrshc.core.data import as_matrix
-from mrshc.core.data.matrix import ArrayMatrix, DataMatrix
-from mrshc.core.statistics import Summary, summarise
+from mrshc.core.data.matrix import ArrayMatrix, DataMatrix, Summary, summarise
 
 # Squares of larger values could overflow in sums, and those of smaller differences underflow.
 _LARGEST, _SMALLEST = 1e150, 1e-150

@@ -633,7 +633,7 @@ def test_a_wrong_path_is_reported_before_anything_else(main, table, tmp_path):
 
 
 def test_progress_is_shown_on_a_terminal_only(main, table, tmp_path, monkeypatch):
-    monkeypatch.setattr("mrshc.progress._DELAY", 0.0)
+    monkeypatch.setattr("mrshc.core.parallel._DELAY", 0.0)
     search = ("--paper", "-q", "10,20", "--max-rank", "2")
     given = ("cluster", table[0], *search, "--out", tmp_path / "out")
     code, printed, seen = run_on_terminal(main, *given)

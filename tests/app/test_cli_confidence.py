@@ -126,7 +126,7 @@ def test_json_has_both_analyses(main, table, tmp_path):
 
 
 def test_progress_is_shown_on_a_terminal(main, table, tmp_path, monkeypatch):
-    monkeypatch.setattr("mrshc.progress._DELAY", 0.0)
+    monkeypatch.setattr("mrshc.core.parallel._DELAY", 0.0)
     code, printed, shown = run_on_terminal(
         main, "cluster", table, *FAST, *BOTH, "--out", tmp_path / "out"
     )

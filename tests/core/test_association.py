@@ -80,7 +80,7 @@ def test_tests_are_analyses_of_variance_of_ranks(kind, place):
 
 
 def test_the_combination_of_equal_small_or_impossible_p_values():
-    for p in (0.0, 1e-300, 1e-15, 1e-9, 0.3, 0.5, 1.0):
+    for p in (0.0, 1e-310, 1e-300, 1e-15, 1e-9, 0.3, 0.5, 1.0):
         assert cauchy_combination(np.full((1, 4), p))[0] == pytest.approx(p, rel=1e-7)
     for p in (1e-300, 1e-16, 1e-10):
         rows = np.array([[p, 0.3, 0.5, 0.7]])

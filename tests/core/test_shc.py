@@ -7,13 +7,12 @@ from scipy.spatial.distance import squareform
 import reference
 from mrshc.core import sparse_dissimilarity
 from mrshc.core.data import as_matrix
-from mrshc.core.data.matrix import ArrayMatrix
+from mrshc.core.data.matrix import ArrayMatrix, summarise
 from mrshc.core.sparse_dissimilarity import (
     DataDissimilarity,
     L1Path,
     permutation_gap,
 )
-from mrshc.core.statistics import summarise
 from mrshc.core.trees import linkage_matrix
 from plain_twin import sparse_direction
 from storage_backends import in_array_api, use_small_blocks

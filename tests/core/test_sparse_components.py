@@ -6,9 +6,8 @@ from scipy.optimize import brentq
 
 import plain_twin
 import reference
-from mrshc.core.data.matrix import ArrayMatrix
+from mrshc.core.data.matrix import ArrayMatrix, centring, summarise
 from mrshc.core.sparse_components import Starts, bisect_l1_bound, component_path, sparse_direction
-from mrshc.core.statistics import centring, summarise
 from mrshc.estimators import sparse_components
 
 INEXACT_RUN = ("C", True, False, 20, 1.5)

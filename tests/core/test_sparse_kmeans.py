@@ -7,12 +7,11 @@ import pytest
 
 import reference
 from mrshc.core import sparse_kmeans
-from mrshc.core.data.matrix import ArrayMatrix
+from mrshc.core.data.matrix import ArrayMatrix, summarise
 from mrshc.core.kernels import best_partition
 from mrshc.core.sparse_components import sparse_direction
 from mrshc.core.sparse_dissimilarity import permutation_gap
 from mrshc.core.sparse_kmeans import CentredColumns, PartitionPath
-from mrshc.core.statistics import summarise
 
 INPUTS = {"A": "input_A", "B": "input_B", "I": "simI_rep1"}
 RUNS = reference.runs("sparse_kmeans")

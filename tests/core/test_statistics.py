@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from mrshc.core.data import as_matrix
-from mrshc.core.data.matrix import ArrayMatrix
-from mrshc.core.statistics import centring, column_variances, summarise, variances
+from mrshc.core.data.matrix import ArrayMatrix, centring, column_variances, summarise, variances
 from storage_backends import in_array_api, in_dask
 
 

@@ -5,14 +5,13 @@ import pytest
 
 from mrshc.core import parallel, sparse_components
 from mrshc.core.data import as_matrix
-from mrshc.core.data.matrix import ArrayMatrix
+from mrshc.core.data.matrix import ArrayMatrix, centring, summarise
 from mrshc.core.sparse_components import (
     component_path,
     search_grid,
     sparse_direction,
     starts_in_memory,
 )
-from mrshc.core.statistics import centring, summarise
 from storage_backends import in_array_api, use_small_blocks
 
 GRID = [(q, r) for q in (5, 12, 25) for r in (1, 2, 4)]

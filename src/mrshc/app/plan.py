@@ -15,8 +15,7 @@ from mrshc.app.confidence import ConfidenceSettings
 from mrshc.app.execution_backends import LOCAL_BACKEND, ExecutionBackend
 from mrshc.app.genes import GeneSettings
 from mrshc.core import parallel
-from mrshc.core.data.matrix import ArrayMatrix, DataMatrix
-from mrshc.core.statistics import Summary, summarise
+from mrshc.core.data.matrix import ArrayMatrix, DataMatrix, Summary, summarise
 from mrshc.errors import UserError
 from mrshc.io.table import Table
 from mrshc.methods import METHODS, Method

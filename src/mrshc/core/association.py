@@ -18,11 +18,17 @@ from scipy.special import betainc, betaincinv
 from scipy.stats import false_discovery_control
 
 from mrshc.core import parallel
-from mrshc.core.data.matrix import DataMatrix, namespace, to_device, to_host
+from mrshc.core.data.matrix import (
+    Centring,
+    DataMatrix,
+    column_variances,
+    namespace,
+    to_device,
+    to_host,
+)
 from mrshc.core.kernels import midranks
 from mrshc.core.missing_values import complete
 from mrshc.core.sparse_components import FeatureSet, component_path, search_grid
-from mrshc.core.statistics import Centring, column_variances
 from mrshc.core.trees import (
     Tree,
     average_silhouettes,
@@ -616,7 +622,7 @@ def f_tail(shares: np.ndarray, between: np.ndarray, within: np.ndarray) -> np.nd
 
 def cauchy_combination(p_values: np.ndarray) -> np.ndarray:
     """Return one p-value for each row; values of 1, where no test was possible, are left out."""
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):  # infinite for p-values near 0
         quantiles = 1.0 / np.tan(np.pi * np.minimum(p_values, _LARGEST_COMBINED))
     is_used = p_values < 1.0
     n_used = is_used.sum(axis=1)

@@ -220,7 +220,7 @@ def alternate(columns, norms, earlier, state, l1_bound, limits, known, history, 
     while n_iter < max_iter and not converged:
         if is_exact:
             estimated[:] = at_u
-            error = _ROUNDING
+            error = _ROUNDING * (n + 2)
         else:
             for c in range(orthogonal_to.shape[0]):
                 _add_multiple(image, -dot(orthogonal_to[c], image), orthogonal_to[c])
@@ -233,7 +233,8 @@ def alternate(columns, norms, earlier, state, l1_bound, limits, known, history, 
                 return False, scale, n_iter, False
             if is_large:
                 error = _divide(u, vectors, basis, combinations, factors, rest)
-                error += _estimate_slopes(at_vectors, factors, estimated)
+                total = _estimate_slopes(at_vectors, factors, estimated)
+                error += _ROUNDING * (n + n_known + 2) * total
             else:
                 error = np.sqrt(squared_distance(u, anchor)) + _ROUNDING
         if is_large and limit == 0.0:
@@ -300,7 +301,7 @@ def _divide(u, vectors, basis, combinations, factors, rest):
 
 @compiled
 def _estimate_slopes(at_vectors, factors, estimated):
-    """Write the slopes at a combination of vectors, and return the rounding error for norm 1."""
+    """Write the slopes at a combination of vectors, and return the sum of absolute factors."""
     for j in range(estimated.size):
         estimated[j] = 0.0
     total = 0.0
@@ -309,7 +310,7 @@ def _estimate_slopes(at_vectors, factors, estimated):
         for j in range(estimated.size):
             estimated[j] += factor * at_vectors[a, j]
         total += abs(factors[a])
-    return _ROUNDING * (factors.size + 2) * total
+    return total
 
 
 @compiled

@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 
 from mrshc.core import parallel
-from mrshc.core.data.matrix import DataMatrix
+from mrshc.core.data.matrix import Centring, DataMatrix
 from mrshc.core.gap import prune
 from mrshc.core.missing_values import complete
 from mrshc.core.sparse_components import FeatureSet, component_path, search_grid
-from mrshc.core.statistics import Centring
 from mrshc.core.trees import PrunedTree, Tree, average_silhouettes, linkage_matrix, min_features
 
 # Trees of this many samples are built one after another, and their reference samples at the same

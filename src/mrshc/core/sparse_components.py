@@ -16,9 +16,8 @@ import numpy as np
 from scipy.sparse.linalg import ArpackError, eigsh
 
 from mrshc.core import parallel
-from mrshc.core.data.matrix import DataMatrix, namespace, to_device, to_host
+from mrshc.core.data.matrix import Centring, DataMatrix, namespace, to_device, to_host
 from mrshc.core.kernels import alternate, soft_threshold
-from mrshc.core.statistics import Centring
 from mrshc.core.working_set import Iterates, ThresholdCheck, largest, multiply
 
 # The bisection ends when its interval is no wider: converged loadings have changed by no more than
@@ -104,11 +103,14 @@ class Columns:
         """Return the columns of two disjoint sets of features."""
         order = np.argsort(np.concatenate([one.features, other.features]))
         place = np.argsort(order)
+        values = np.empty((order.size, one.values.shape[1]))
+        values[place[: one.features.size]] = one.values
+        values[place[one.features.size :]] = other.values
         columns = place[np.concatenate([one.gap_columns, other.gap_columns + one.features.size])]
         cells = np.argsort(columns, kind="stable")
         return cls(
             np.concatenate([one.features, other.features])[order],
-            np.concatenate([one.values, other.values])[order],
+            values,
             np.concatenate([one.norms, other.norms])[order],
             np.searchsorted(columns[cells], np.arange(order.size + 1)),
             np.concatenate([one.gap_samples, other.gap_samples])[cells],
@@ -221,7 +223,9 @@ class ComponentPath:
         self._is_large = columns.values.size > _MANY_VALUES
         # The slopes need at most half the memory of the columns.
         capacity = min(n // r, _MOST_KNOWN) if self._is_large else 0
-        self._placed = self._matrix.place(columns.values) if self._matrix else columns.values
+        # Slopes of all columns are estimates, for which single precision is enough.
+        narrowed = columns.values.astype(np.float32) if self._is_large else np.empty((0, n))
+        self._narrowed = self._matrix.place(narrowed) if self._matrix else narrowed
         self._known = [_KnownSlopes(n, w, capacity) for _ in range(r)]
 
     def add(self, features: np.ndarray) -> None:
@@ -332,8 +336,7 @@ class ComponentPath:
                 work,
             )
             if not is_finished:
-                of_data = self._placed @ to_device(u, self._placed)
-                slopes = to_host(of_data).astype(np.float32)
+                slopes = to_host(self._narrowed @ to_device(u.astype(np.float32), self._narrowed))
                 with self._lock:
                     known.add(u, slopes)
         found.scales[k], found.n_iter[k], found.converged[k] = scale, n_iter, converged

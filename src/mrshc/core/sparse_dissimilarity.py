@@ -14,10 +14,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from mrshc.core import parallel
-from mrshc.core.data.matrix import DataMatrix, namespace, to_device, to_host
+from mrshc.core.data.matrix import DataMatrix, Summary, namespace, to_device, to_host
 from mrshc.core.kernels import add_cityblock_distances, cityblock_slopes
 from mrshc.core.sparse_components import bisect_l1_bound, sparse_direction
-from mrshc.core.statistics import Summary
 
 # With weights for no more than this share of the features, only their columns are read.
 _FEW = 1 / 8

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mrshc.core.data.matrix import DataMatrix
+from mrshc.core.data.matrix import DataMatrix, Summary
 from mrshc.core.kernels import best_partition
 from mrshc.core.sparse_components import bisect_l1_bound, sparse_direction
-from mrshc.core.statistics import Summary
 
 _MAX_ITER, _TOL = 15, 1e-4  # of the authors, with some more iterations
 # Centred columns of larger data (256 MB) are computed anew in each pass.

@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from mrshc.core.data.matrix import DataMatrix, namespace, to_device, to_host
-from mrshc.core.statistics import Centring
+from mrshc.core.data.matrix import Centring, DataMatrix, namespace, to_device, to_host
 
 # Features whose slope exceeds this share of a threshold are added with those that exceed it.
 _NEAR = 0.97

@@ -6,7 +6,8 @@ from typing import Any, Self
 
 from mrshc.core import parallel
 from mrshc.core.association import MIN_FEATURES, association_search
-from mrshc.core.statistics import centring
+from mrshc.core.data.matrix import centring
+from mrshc.core.parallel import progress_bar
 from mrshc.core.trees import cut
 from mrshc.estimators.base import (
     HierarchicalClusterer,
@@ -16,7 +17,6 @@ from mrshc.estimators.base import (
     count_varying,
     warn_unsupported,
 )
-from mrshc.progress import progress_bar
 from mrshc.validation import check_n_jobs, check_number, check_samples
 
 NO_SUPPORT = (

@@ -14,13 +14,12 @@ from sklearn.utils.validation import check_is_fitted
 from mrshc.core import parallel
 from mrshc.core.centres import ClusterCentres, cluster_centres
 from mrshc.core.data import as_matrix
-from mrshc.core.data.matrix import ArrayMatrix, DataMatrix
+from mrshc.core.data.matrix import ArrayMatrix, DataMatrix, Summary, summarise
 from mrshc.core.linkages import EUCLIDEAN_LINKAGES, LINKAGES, METRICS, SQUARED_METRICS
 from mrshc.core.markers import contrasts_of_clusters, marker_statistics
 from mrshc.core.missing_values import complete
 from mrshc.core.outliers import attach_outliers, detect_outliers, winsorisation_limits
 from mrshc.core.search import default_targets
-from mrshc.core.statistics import Summary, summarise
 from mrshc.core.trees import PrunedTree, Tree, min_features
 from mrshc.estimators.summary import ModelSummary, summarise_model
 from mrshc.optional_packages import require_packages

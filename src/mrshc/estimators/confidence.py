@@ -15,6 +15,7 @@ from sklearn.metrics import adjusted_rand_score
 from mrshc.core import parallel
 from mrshc.core.association import analyse_variance, f_tail, q_values_of_tested
 from mrshc.core.missing_values import complete
+from mrshc.core.parallel import no_progress, progress_bar
 from mrshc.core.significance import (
     MIN_BRANCH_SAMPLES,
     NO_TEST,
@@ -38,7 +39,6 @@ from mrshc.core.trees import Tree, linkage_matrix
 from mrshc.estimators.base import HierarchicalClusterer, UnsupportedClustersWarning
 from mrshc.estimators.high_variance import HighVarianceHC
 from mrshc.estimators.mrshc import MrSHC
-from mrshc.progress import no_progress, progress_bar
 from mrshc.validation import (
     check_data_of_fit,
     check_integer,

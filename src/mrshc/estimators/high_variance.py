@@ -7,8 +7,8 @@ from typing import Any, Self
 import numpy as np
 
 from mrshc.core import parallel
+from mrshc.core.data.matrix import variances
 from mrshc.core.missing_values import complete
-from mrshc.core.statistics import variances
 from mrshc.core.trees import Tree, linkage_matrix
 from mrshc.estimators.base import (
     HierarchicalClusterer,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, Self
 
 from mrshc.core import parallel
+from mrshc.core.data.matrix import centring
 from mrshc.core.gap import split_table
+from mrshc.core.parallel import progress_bar
 from mrshc.core.search import SearchPlan, SearchResult, search
-from mrshc.core.statistics import centring
 from mrshc.estimators.base import (
     HierarchicalClusterer,
     candidate_counts,
@@ -15,7 +16,6 @@ from mrshc.estimators.base import (
     check_linkage_and_metric,
     warn_unsupported,
 )
-from mrshc.progress import progress_bar
 from mrshc.validation import (
     check_integer,
     check_integer_or,

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from mrshc.core import parallel
+from mrshc.core.parallel import progress_bar
 from mrshc.core.sparse_dissimilarity import (
     DataDissimilarity,
     FeatureWeights,
@@ -27,7 +28,6 @@ from mrshc.estimators.base import (
     check_linkage_and_metric,
     count_varying,
 )
-from mrshc.progress import progress_bar
 from mrshc.validation import (
     check_integer,
     check_n_jobs,

@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from mrshc.core import parallel
+from mrshc.core.data.matrix import centring
 from mrshc.core.sparse_components import Columns, ComponentPath, Starts, starts_in_memory
-from mrshc.core.statistics import centring
 from mrshc.validation import check_integer, check_number, check_option, check_samples
 
 

@@ -9,11 +9,11 @@ from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mrshc.core import parallel
+from mrshc.core.parallel import progress_bar
 from mrshc.core.sparse_dissimilarity import candidate_table, permutation_gap
 from mrshc.core.sparse_kmeans import CentredColumns, PartitionPath
 from mrshc.estimators.base import FeatureSelector, count_varying
 from mrshc.estimators.shc import bound_and_count, candidate_bounds
-from mrshc.progress import progress_bar
 from mrshc.validation import (
     check_integer,
     check_n_jobs,

@@ -329,7 +329,7 @@ def run_plan(
     from mrshc import app as analysis
     from mrshc.app import output_folder as outputs
     from mrshc.app.picture_settings import PictureSettings
-    from mrshc.progress import no_progress, progress_bar
+    from mrshc.core.parallel import no_progress, progress_bar
 
     settings = PictureSettings() if pictures is None else pictures
     _print_preprocessing(plan, output)

@@ -64,7 +64,7 @@ def study(
 
     Example: mrshc study table1 --render --out quick
     """
-    from mrshc.progress import progress_bar
+    from mrshc.core.parallel import progress_bar
     from mrshc.study import render_study, run_study
     from mrshc.study.config import CONFIGS
 

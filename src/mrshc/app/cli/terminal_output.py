@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from mrshc.progress import no_progress
-
 
 class TerminalOutput:
     """Prints sentences, tables and progress.
@@ -70,6 +68,8 @@ class TerminalOutput:
             yield
             return
         from rich.markup import escape
+
+        from mrshc.core.parallel import no_progress
 
         with self._err.status(escape(activity)), no_progress():
             yield
