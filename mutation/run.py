@@ -2,7 +2,9 @@
 
 Run: make mutation, or python mutation/run.py [--n 300] [--seed 1] [--workers 2]. Writes
 mutation/results.csv and prints the faults (mutants) that no test noticed. Works in copies of the
-project. The tests are those of `core/` and of the estimators; they stop at the first failure.
+project. The tests are those of `core/` and of the estimators; they stop at the first failure. Of
+these, the tests are run that execute the lines of the mutant; all of them where this is not known,
+as for compiled functions.
 """
 
 import argparse
@@ -19,6 +21,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from queue import Queue
+
+import coverage
 
 ROOT = Path(__file__).parents[1]
 CORE, TESTS = ROOT / "src" / "mrshc" / "core", ROOT / "tests"
@@ -105,7 +109,7 @@ def sample_mutants(n_mutants, seed):
         places += [(file, source, node) for node in nodes if mutations(node)]
     drawn = rng.sample(places, min(n_mutants, len(places)))
     return [
-        (file.relative_to(ROOT), source, replace(source, node, rng.choice(mutations(node))))
+        (file.relative_to(ROOT), source, node, replace(source, node, rng.choice(mutations(node))))
         for file, source, node in drawn
     ]
 
@@ -129,19 +133,53 @@ def copy_project(folder):
     shutil.copy(ROOT / "pyproject.toml", folder)
 
 
-def run_tests(folder, file=None):
-    """Run the tests of the copy in a folder, those of a file first; return whether they pass."""
+def test_files(file=None):
+    """Return the files of the tests, those of a file of the source first."""
     own = f"test_{'storage' if 'data' in file.parts else file.stem}.py" if file else ""
     files = [*sorted(TESTS.glob("core/test_*.py")), TESTS / "test_reference_fits.py"]
     files += [TESTS / "test_plain_twin.py", *sorted(TESTS.glob("estimators/test_*.py"))]
     files.sort(key=lambda path: path.name != own)
+    return [str(path.relative_to(ROOT)) for path in files]
+
+
+def record_coverage(folder):
+    """Run all tests of a copy; return, for each file and line, the tests that execute it."""
+    (folder / ".coveragerc").write_text("[run]\ndynamic_context = test_function\n")
+    if not run_tests(folder, test_files(), ["-m", "coverage", "run", "--source=src/mrshc/core"]):
+        sys.exit((folder / "log.txt").read_text() + "The tests must pass without a fault.")
+    data = coverage.CoverageData(str(folder / ".coverage"))
+    data.read()
+    tests = {}
+    for path in data.measured_files():
+        for line, contexts in data.contexts_by_lineno(path).items():
+            # A line that is executed outside a test, such as in a fixture, has the context "".
+            names = [name.rpartition(".") for name in contexts]
+            tests[Path(path).relative_to(folder), line] = {
+                f"{module.replace('.', '/')}.py::{test}" if test else ""
+                for module, _, test in names
+            }
+    return tests
+
+
+def tests_of(tests, file, node):
+    """Return the tests that execute a node; all of them if this is not known."""
+    lines = range(node.lineno, node.end_lineno + 1)
+    found = set().union(*(tests.get((file, line), set()) for line in lines))
+    if not found or "" in found:
+        return test_files(file)
+    order = {name: i for i, name in enumerate(test_files(file))}
+    return sorted(found, key=lambda test: (order[test.partition("::")[0]], test))
+
+
+def run_tests(folder, tests, runner=(), file=None):
+    """Run tests of the copy in a folder, perhaps with another program; return whether they pass."""
     options = ["-x", "-q", "-p", "no:cacheprovider", "-o", f"faulthandler_timeout={TEST_LIMIT}"]
     options += ["-o", "faulthandler_exit_on_timeout=true"]
     # A mutant of the kernels has its own compiled code: all kernels of a changed file are compiled
     # again, and the code of the others stays valid.
     cache = folder / ("mutants" if file and file.stem == "kernels" else "compiled")
     process = subprocess.Popen(
-        [sys.executable, "-m", "pytest", *options, *(path.relative_to(ROOT) for path in files)],
+        [sys.executable, *runner, "-m", "pytest", *options, *tests],
         cwd=folder,
         env=os.environ
         | {"PYTHONPATH": "src", "OPENBLAS_NUM_THREADS": "1", "NUMBA_CACHE_DIR": str(cache)},
@@ -168,7 +206,7 @@ def limit_memory():
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
 
 
-def test_mutant(folders, file, source, mutant):
+def test_mutant(folders, tests, file, source, node, mutant):
     """Return the row of a mutant, whose tests run in a folder that is free."""
     folder = folders.get()
     before, after = source.decode().splitlines(), mutant.decode().splitlines()
@@ -176,7 +214,8 @@ def test_mutant(folders, file, source, mutant):
     times = (folder / file).stat()  # by which compiled code is found
     try:
         (folder / file).write_bytes(mutant)
-        outcome = "survived" if run_tests(folder, file) else "noticed"
+        passes = run_tests(folder, tests_of(tests, file, node), file=file)
+        outcome = "survived" if passes else "noticed"
     finally:
         (folder / file).write_bytes(source)
         os.utime(folder / file, ns=(times.st_atime_ns, times.st_mtime_ns))
@@ -203,11 +242,9 @@ def main():
         for folder in copies:
             copy_project(folder)
             folders.put(folder)
-        for folder, passes in zip(copies, pool.map(run_tests, copies), strict=True):
-            if not passes:
-                sys.exit((folder / "log.txt").read_text() + "The tests must pass without a fault.")
+        tests = record_coverage(copies[0])
         mutants = sample_mutants(arguments.n, arguments.seed)
-        rows = list(pool.map(lambda mutant: test_mutant(folders, *mutant), mutants))
+        rows = list(pool.map(lambda mutant: test_mutant(folders, tests, *mutant), mutants))
     rows.sort(key=lambda row: (row["file"], row["line"]))
     with arguments.out.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, FIELDS)

@@ -21,10 +21,10 @@ MODULES = [
 ]
 # Rules of numpydoc that are not asked for. GL01: the summary begins on the line of the quotes, as
 # PEP 257 has it. ES01: an extended summary only where there is more to say. RT02: results have
-# names where there are several. YD01: Yields. SA04: entries of See Also need no description.
-NOT_ASKED = {"GL01", "ES01", "RT02", "YD01", "SA04"}
+# names where there are several. YD01: Yields. SA01, SA04: See Also only where it helps.
+NOT_ASKED = {"GL01", "ES01", "RT02", "YD01", "SA01", "SA04"}
 # Methods belong to a class, and exceptions and results to a function, which has the examples.
-NOT_ASKED_OF_PARTS = {"SA01", "EX01"}
+NOT_ASKED_OF_PARTS = {"EX01"}
 # Results are made by functions: their fields are documented as attributes, not as parameters.
 # Nor are exceptions and warnings made by users.
 NOT_ASKED_OF_RESULTS = NOT_ASKED_OF_PARTS | {"PR01"}

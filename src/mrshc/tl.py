@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mrshc.anndata_tools.pseudobulks import Pseudobulks, aggregate_cells, group_name
 from mrshc.anndata_tools.scanpy_dendrogram import cluster_linkage, scanpy_dendrogram
 from mrshc.estimators import AssociationHC
-from mrshc.preprocessing.scale_detection import RawScaleWarning, detect_scale
+from mrshc.preprocessing import RawScaleWarning, detect_scale
 from mrshc.shell.data_matrix import as_data_matrix
 from mrshc.shell.wording import ParameterError, invalid_parameter_error
 from mrshc.validation import warn_caller

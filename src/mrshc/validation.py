@@ -128,25 +128,47 @@ def check_samples(
             estimator.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         check_width(estimator, matrix)
     else:
-        if matrix is not None:  # small, or samples are in columns: checked like an array
-            values = matrix.columns(np.arange(matrix.shape[1]))
-            X = as_table(X, values) if hasattr(X, "var_names") else values
-        table = check_table(as_table(X))
-        array = validate_data(
-            estimator,
-            table,
-            reset=reset,
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=False,  # checked below, with the place of the value
-            ensure_min_samples=min_samples,
-            ensure_min_features=2,
-        )
+        # Small, or samples are in columns: checked like an array.
+        array = _as_array(estimator, X, matrix, reset, min_samples, min_features=2)
         matrix = ArrayMatrix(array)
     summary = summarise(matrix)
     _check_content(matrix, summary, X)
     if reset:
         _store_names(estimator, X)
     return matrix, summary
+
+
+def check_values(estimator: Any, X: Any, *, reset: bool = True) -> np.ndarray:
+    """Return data in memory as an array, in which NaN marks missing values."""
+    _refuse_lazy_frame(X)
+    array = _as_array(estimator, X, as_matrix(X), reset)
+    largest = np.abs(array).max(initial=0.0, where=~np.isnan(array))
+    _refuse_infinite(array, X, -largest, largest)
+    _warn_of_rounding(X, largest)
+    return array
+
+
+def _as_array(
+    estimator: Any,
+    X: Any,
+    matrix: DataMatrix | None,
+    reset: bool,
+    min_samples: int = 1,
+    min_features: int = 1,
+) -> np.ndarray:
+    """Return a table, a list or an array, or stored data, as a floating-point array."""
+    if matrix is not None:
+        values = matrix.columns(np.arange(matrix.shape[1]))
+        X = as_table(X, values) if hasattr(X, "var_names") else values
+    return validate_data(
+        estimator,
+        check_table(as_table(X)),
+        reset=reset,
+        dtype=[np.float64, np.float32],
+        ensure_all_finite=False,  # checked by the caller, with the place of the value
+        ensure_min_samples=min_samples,
+        ensure_min_features=min_features,
+    )
 
 
 def check_width(estimator: Any, matrix: DataMatrix) -> None:
@@ -248,28 +270,39 @@ def _check_content(matrix: DataMatrix, summary: Summary, X: Any) -> None:
                 "Drop it."
             )
     low, high = summary.lowest, summary.highest
-    if np.isinf(low) or np.isinf(high):
-        place = ""
-        if matrix.in_memory:
-            i, j = np.argwhere(np.isinf(matrix.values))[0]
-            names = column_names(X)
-            place = f" (first at sample {i}, feature {repr(names[j]) if names else j})"
-        raise ValueError(
-            f"X must be finite, but holds inf{place}. Replace it, or correct the transformation "
-            "that produced it, such as a logarithm of zero."
-        )
+    _refuse_infinite(matrix.values if matrix.in_memory else None, X, low, high)
     if max(abs(low), abs(high)) > _LARGEST or 0 < high - low < _SMALLEST:
         raise ValueError(
             f"X must have values below {_LARGEST:g} that differ by more than {_SMALLEST:g}, got "
             f"values from {low:g} to {high:g}. Rescale it; the clusters do not depend on the unit."
         )
+    _warn_of_rounding(X, max(high, -low))
+
+
+def _refuse_infinite(values: np.ndarray | None, X: Any, low: float, high: float) -> None:
+    """Raise ValueError for infinite values, with the place of the first if they are in memory."""
+    if not (np.isinf(low) or np.isinf(high)):
+        return
+    place = ""
+    if values is not None:
+        i, j = np.argwhere(np.isinf(values))[0]
+        names = column_names(X)
+        place = f" (first at sample {i}, feature {repr(names[j]) if names else j})"
+    raise ValueError(
+        f"X must be finite, but holds inf{place}. Replace it, or correct the transformation that "
+        "produced it, such as a logarithm of zero."
+    )
+
+
+def _warn_of_rounding(X: Any, largest: float) -> None:
+    """Warn of whole numbers that double precision cannot represent."""
     dtypes = getattr(X, "dtypes", [getattr(X, "dtype", None)])
     kinds = {getattr(dtype, "kind", "") for dtype in dtypes}
-    if kinds & set("iu") and max(high, -low) > _LARGEST_EXACT_INTEGER:
+    if kinds & set("iu") and largest > _LARGEST_EXACT_INTEGER:
         warn_caller(
             UserWarning(
-                f"X holds whole numbers up to {max(high, -low):.3g}; above 2^53 they are rounded "
-                "to 16 significant digits. Subtract an offset first if their differences matter."
+                f"X holds whole numbers up to {largest:.3g}; above 2^53 they are rounded to 16 "
+                "significant digits. Subtract an offset first if their differences matter."
             )
         )
 

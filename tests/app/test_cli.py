@@ -265,9 +265,9 @@ def test_correlations_are_refused_where_they_have_no_meaning(main, table, tmp_pa
     file, _ = table
     correlation = ("--metric", "correlation", "--out", tmp_path / "out")
     for command, sentence in {
-        ("cluster", file, "--paper", "-q2"): "--n-features must be at least 3 for metric='corr",
+        ("cluster", file, "--paper", "-q2"): "--n-features must be at least 3 for --metric corr",
         ("cluster", file, "--method", "shc"): "--metric must be one of 'sqeuclidean'",
-        ("cluster", file, "--top-variance", "2"): "at least 3 features that vary for metric='corr",
+        ("cluster", file, "--top-variance", "2"): "at least 3 features that vary for --metric corr",
     }.items():
         code, _, printed = main(*command, *correlation)
         assert code == 2, command
@@ -423,7 +423,7 @@ MISTAKES = {
         (),
         "Every sample needs a value, but sample 'a' has none",
     ),
-    "a floor above the ceiling": (GOOD, ("--floor", "3", "--ceiling", "1"), "--floor must not lie"),
+    "a floor above the ceiling": (GOOD, ("--floor", "3", "--ceiling", "1"), "--floor must not be"),
     "a strange separator": (GOOD, ("--separator", "ab"), "A separator must be a single character"),
     "no such samples": (GOOD, ("--samples", "none.csv"), "There is no file none.csv"),
     "a sample without values in what is left": (

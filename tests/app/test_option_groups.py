@@ -9,7 +9,7 @@ import typer
 from mrshc.app.cli.options_from_dataclasses import ChoiceFrom, expand_options
 from mrshc.core.linkages import LINKAGES, METRICS
 from mrshc.methods import METHODS
-from mrshc.preprocessing import PRESETS
+from mrshc.preprocessing.chains import PRESETS
 from mrshc.shell.text_cleaning import clean_text
 
 

@@ -11,8 +11,6 @@ from mrshc.preprocessing import (
     chain,
     prepare,
 )
-from mrshc.preprocessing.presets import NORMALIZATIONS
-from mrshc.shell.wording import ParameterError
 
 
 def simulated_counts(n=8, p=60, *, seed=0, depths=None):
@@ -119,7 +117,7 @@ def test_negative_values_are_not_counts(step):
 def test_samples_without_counts_are_refused():
     with pytest.raises(ValueError, match="a count above 0, but sample 1 has none"):
         CountsPerMillion().fit([[1, 2], [0, 0]])
-    with pytest.raises(ParameterError, match=r"positive in all samples, but X has 0.*='cpm'"):
+    with pytest.raises(ValueError, match=r"positive in all samples, but X has 0.*='cpm'"):
         SizeFactors().fit([[1, 0], [0, 1]])
     step = SizeFactors().fit([[1, 2, 3], [2, 3, 4]])
     with pytest.raises(ValueError, match="are 0 or missing in sample 1"):
@@ -141,14 +139,14 @@ def test_filters_need_possible_limits(parameters, message):
         LowCountFilter(**parameters).fit(np.ones((3, 2)))
 
 
-@pytest.mark.parametrize("name", [name for name, step in NORMALIZATIONS.items() if step])
+@pytest.mark.parametrize("name", ["cpm", "size-factors"])
 def test_a_normalisation_is_followed_by_logarithms(name):
     K = simulated_counts()
     K[0, 0] = 0
     steps = chain(normalize=name, min_count=20, min_samples=3)
     assert [type(step).__name__ for step in steps] == [
         "LowCountFilter",
-        NORMALIZATIONS[name],
+        {"cpm": "CountsPerMillion", "size-factors": "SizeFactors"}[name],
         "Log2",
     ]
     assert (steps[1].prior_count, steps[2].pseudocount) == (1, 0)
@@ -181,7 +179,7 @@ def test_normalised_counts_do_not_depend_on_the_depths():
 def test_size_factors_need_enough_features():
     X = np.random.default_rng(0).poisson(30.0, size=(10, 100)) + 1
     X[0, 19:] = 0  # 19 features are positive in all samples
-    with pytest.raises(ParameterError, match=r"at least 20 features .* but X has 19.*'cpm'"):
+    with pytest.raises(ValueError, match=r"at least 20 features .* but X has 19.*'cpm'"):
         SizeFactors().fit(X)
     X[0, 19] = 1
     step = SizeFactors().fit(X)

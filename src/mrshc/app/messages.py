@@ -11,7 +11,7 @@ from mrshc.comparison import Comparison
 from mrshc.io.result import Result, outlier_message
 from mrshc.io.table import missing_values_message
 from mrshc.metrics import CER_DEFINITION
-from mrshc.preprocessing import ObservedFilter
+from mrshc.preprocessing.steps import ObservedFilter
 from mrshc.report.confidence_sentences import confidence_sentences, significance_sentence
 from mrshc.report.gene_sets_section import result_sentence as gene_sets_sentence
 from mrshc.report.sentences import (

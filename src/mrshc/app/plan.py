@@ -19,7 +19,9 @@ from mrshc.core.data.matrix import ArrayMatrix, DataMatrix, Summary, summarise
 from mrshc.errors import UserError
 from mrshc.io.table import Table
 from mrshc.methods import METHODS, Method
-from mrshc.preprocessing import ObservedFilter, Prepared, StepReport, detect_scale, prepare
+from mrshc.preprocessing import detect_scale, prepare
+from mrshc.preprocessing.chains import Prepared, StepReport
+from mrshc.preprocessing.steps import ObservedFilter
 from mrshc.shell.wording import (
     Parameter,
     ParameterError,

@@ -24,7 +24,7 @@ from mrshc.io.comparison_file_version import COMPARISON_FORMAT, COMPARISON_VERSI
 from mrshc.io.raw_table import clean_unique_names
 from mrshc.io.result import FORMAT, FORMAT_VERSION, MAX_CUTS, Result
 from mrshc.io.result_table_checks import learnt_column
-from mrshc.preprocessing.new_samples import learnt_values, needed_features, step_use
+from mrshc.preprocessing.chains import learnt_values, needed_features, step_use
 from mrshc.version import __version__
 
 # Packages whose versions are stored with a result, since other versions may give other numbers or
@@ -467,9 +467,9 @@ def _center_table(
     k = None if hasattr(model, "labels_") else int(labels.max()) + 1
     centres = model.cluster_centres(plan.data, k=k)
     used = plan.kept_features[centres.features]
-    needed = needed_features(plan.steps, plan.n_steps_passed, used)
+    needed = needed_features(plan, used)
     is_used = np.isin(needed, used)
-    learnt = learnt_values(plan.steps, plan.n_steps_passed, needed)
+    learnt = learnt_values(plan, needed)
 
     def fill(values: NDArray[np.float64]) -> NDArray[np.float64]:
         column = np.full(needed.size, np.nan)

@@ -14,7 +14,7 @@ from mrshc.errors import UserError
 from mrshc.io.result import Result
 from mrshc.io.result_table_checks import learnt_column
 from mrshc.io.table import Table
-from mrshc.preprocessing.new_samples import SavedStep, preprocess_new
+from mrshc.preprocessing.chains import SavedStep, preprocess_new
 from mrshc.shell.wording import Parameter, ParameterError
 from mrshc.validation import (
     check_table,

@@ -8,6 +8,8 @@ an application can replace their names without searching the text.
 
 from __future__ import annotations
 
+import re
+from ast import literal_eval
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
@@ -196,8 +198,17 @@ def reword(text: str | BaseException, naming: ParameterNaming) -> str:
     """
     if isinstance(text, BaseException):
         message = text.args[0] if len(text.args) == 1 else None
-        return message.reword(naming) if isinstance(message, Sentence) else str(text)
-    return text.reword(naming) if isinstance(text, Sentence) else text
+        return reword(message, naming) if isinstance(message, str) else str(text)
+    return text.reword(naming) if isinstance(text, Sentence) else _reword_settings(text, naming)
+
+
+def _reword_settings(text: str, naming: ParameterNaming) -> str:
+    """Return a text with settings such as normalize='cpm' under the names of an application."""
+
+    def name(match: re.Match[str]) -> str:
+        return naming(Setting(match[1], literal_eval(match[2])))
+
+    return re.sub(r"\b([a-z]\w*)=('[^']*'|[\d.]*\d|True|False)", name, text)
 
 
 class ParameterError(UserError):

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from mrshc.app.cli.help_panels import option_factory
 from mrshc.app.cli.option_names import SetsParameter
-from mrshc.app.cli.options_from_dataclasses import ChoiceFrom, enum_to_text
+from mrshc.app.cli.options_from_dataclasses import enum_to_text
 
 _preprocessing_option = option_factory("Preparing the data")
 
@@ -28,18 +28,31 @@ class StandardizedAxis(StrEnum):
     both = "both"
 
 
+class Preset(StrEnum):
+    """Several steps by one name; the steps are in `mrshc.preprocessing.chains.PRESETS`."""
+
+    dudoit2002 = "dudoit2002"
+
+
+class Normalization(StrEnum):
+    """Normalisations of counts."""
+
+    cpm = "cpm"
+    size_factors = "size-factors"
+    none = "none"
+
+
 @dataclass(frozen=True, kw_only=True)
 class PreprocessingOptions:
     """Options for preprocessing steps, which `mrshc.preprocessing.chain` puts in order."""
 
     preset: Annotated[
-        str | None,
+        Preset | None,
         _preprocessing_option(
             "--preset",
             help="Several steps by one name. dudoit2002, for raw Affymetrix intensities: floor 100,"
             " ceiling 16000, max/min above 5, max-min above 500, log2.",
         ),
-        ChoiceFrom("mrshc.preprocessing.presets", "PRESETS"),
     ] = None
     impute: Annotated[
         ImputationAxis | None,
@@ -73,14 +86,13 @@ class PreprocessingOptions:
         ),
     ] = None
     normalize: Annotated[
-        str | None,
+        Normalization | None,
         _preprocessing_option(
             "--normalize",
             help="Normalise counts, add 1 (or --pseudocount) and take log2. cpm: counts per "
             "million. size-factors: median of ratios (Anders and Huber 2010). none: use the values "
             "as they are, without a warning on counts and raw intensities.",
         ),
-        ChoiceFrom("mrshc.preprocessing.presets", "NORMALIZATIONS"),
     ] = None
     floor: Annotated[
         float | None, _preprocessing_option("--floor", help="Raise lower values to this value.")
@@ -137,7 +149,7 @@ class PreprocessingOptions:
         # read.
         if self == PreprocessingOptions():
             return []
-        from mrshc.preprocessing import PRESETS, chain
+        from mrshc.preprocessing.chains import PRESETS, chain
 
         given = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "preset"}
         # A pseudocount is used only with a logarithm, so --pseudocount implies --log2.

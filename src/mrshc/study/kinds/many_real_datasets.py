@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from sklearn.metrics import adjusted_rand_score
 
 from mrshc.core.trees import silhouette_widths
-from mrshc.preprocessing import dudoit2002, prepare
+from mrshc.preprocessing import chain, prepare
+from mrshc.preprocessing.chains import PRESETS
 from mrshc.study.config import Folders, Study, StudyError, missing_data_error
 from mrshc.study.designs_and_methods import (
     check_names,
@@ -133,7 +134,7 @@ def load_dataset(
     # Raw Affymetrix intensities are preprocessed as in Dudoit and others (2002). The other data
     # sets are already preprocessed.
     if entry.get("raw_intensities"):
-        X = prepare(X, dudoit2002()).X
+        X = prepare(X, chain(**PRESETS["dudoit2002"])).X
     return X, y
 
 
