@@ -133,7 +133,7 @@ def copy_project(folder):
     shutil.copy(ROOT / "pyproject.toml", folder)
 
 
-def test_files(file=None):
+def files_of_tests(file=None):
     """Return the files of the tests, those of a file of the source first."""
     own = f"test_{'storage' if 'data' in file.parts else file.stem}.py" if file else ""
     files = [*sorted(TESTS.glob("core/test_*.py")), TESTS / "test_reference_fits.py"]
@@ -145,7 +145,9 @@ def test_files(file=None):
 def record_coverage(folder):
     """Run all tests of a copy; return, for each file and line, the tests that execute it."""
     (folder / ".coveragerc").write_text("[run]\ndynamic_context = test_function\n")
-    if not run_tests(folder, test_files(), ["-m", "coverage", "run", "--source=src/mrshc/core"]):
+    if not run_tests(
+        folder, files_of_tests(), ["-m", "coverage", "run", "--source=src/mrshc/core"]
+    ):
         sys.exit((folder / "log.txt").read_text() + "The tests must pass without a fault.")
     data = coverage.CoverageData(str(folder / ".coverage"))
     data.read()
@@ -166,8 +168,8 @@ def tests_of(tests, file, node):
     lines = range(node.lineno, node.end_lineno + 1)
     found = set().union(*(tests.get((file, line), set()) for line in lines))
     if not found or "" in found:
-        return test_files(file)
-    order = {name: i for i, name in enumerate(test_files(file))}
+        return files_of_tests(file)
+    order = {name: i for i, name in enumerate(files_of_tests(file))}
     return sorted(found, key=lambda test: (order[test.partition("::")[0]], test))
 
 
