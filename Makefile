@@ -32,8 +32,7 @@ demo: $(DEMO)
 # make study NAME=table1; for real data, make study NAME=lymphoma DATA=folder. Renews the results in
 # studies/ and shows them in README.md and docs/.
 study: $(INSTALLED)
-	$(BIN)/mrshc study $(NAME) --out studies $(if $(DATA),--data $(DATA))
-	$(BIN)/python studies/publish.py $(NAME)
+	$(BIN)/python -m studies $(NAME) $(if $(DATA),--data $(DATA))
 
 # In under 20 minutes on two cores. R is measured where it is installed, with its package cluster;
 # benchmarks/mrshc.R says more.
@@ -153,7 +152,7 @@ plotly:
 	$(PYTHON) tools/vendor_plotly.py
 
 clean:
-	rm -rf $(VENV) .venv-0.2.0 .venv-lowest .venv-dist $(ANNDATA) $(DOCS) docs/gallery docs/api/generated build dist mrshc-demo mrshc-result mrshc-comparison mrshc-study .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) .venv-0.2.0 .venv-lowest .venv-dist $(ANNDATA) $(DOCS) docs/gallery docs/api/generated build dist mrshc-demo mrshc-result mrshc-comparison .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Most modules of the packages are never imported: Python compiles those that are. The version of mrshc,

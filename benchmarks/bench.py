@@ -29,11 +29,9 @@ from matplotlib.figure import Figure
 
 from mrshc.plotting import PALETTE, write_picture
 from mrshc.shell.atomic_files import write_text
-from mrshc.study.config import code_version
-from mrshc.study.tables import markdown_table
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "studies")]
+sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 from growth import (  # noqa: E402 - scripts, not part of the package
     GROWTH,
@@ -43,7 +41,8 @@ from growth import (  # noqa: E402 - scripts, not part of the package
     growth_exponent,
     size_of,
 )
-from publish import replace_section  # noqa: E402
+from studies.pages import replace_section  # noqa: E402
+from studies.tables import markdown_table  # noqa: E402
 
 RESULTS = HERE / "results.json"
 PAGE = HERE.parent / "docs" / "results" / "performance.md"
@@ -740,7 +739,7 @@ def describe_environment():
     # Packages on which speed depends.
     versions = {p: version(p) for p in packages} | {"python": platform.python_version()}
     computer = {"architecture": platform.machine(), "cores": os.cpu_count()}
-    return {"code": code_version(), "versions": versions, "computer": computer}
+    return {"versions": versions, "computer": computer}
 
 
 def main(names):

@@ -25,9 +25,9 @@ import numpy as np
 import pandas as pd
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "studies"))
+sys.path.insert(0, str(ROOT))
 
-from publish import replace_section  # noqa: E402 - a script, not part of the package
+from studies.pages import replace_section  # noqa: E402 - not part of the package
 
 PAGE = ROOT / "docs" / "guide" / "tutorial.md"
 IMAGES = ROOT / "docs" / "images"

@@ -1,6 +1,6 @@
 """Summarise the methods in the committed studies, for the page docs/guide/which-method.md.
 
-    python studies/which_method.py
+    python -m studies.which_method
 
 Replaces the table in the page, and the pictures docs/images/which-method*.png. The time of each
 method is measured by `python benchmarks/bench.py methods`.
@@ -14,13 +14,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from publish import ROOT, replace_section
 
 from mrshc import compare
 from mrshc.datasets import make_simulation_2
 from mrshc.plotting import PALETTE, dendrograms, write_picture
 from mrshc.shell.atomic_files import write_text
-from mrshc.study.tables import markdown_table, mean_and_error
+from studies.pages import ROOT, replace_section
+from studies.tables import markdown_table, mean_and_error
 
 STUDIES = ROOT / "studies"
 PAGE = ROOT / "docs" / "guide" / "which-method.md"

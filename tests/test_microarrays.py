@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.metrics import rand_score
+from studies.microarray import errors_in_dendrogram
 
 from mrshc import AssociationHC, HighVarianceHC, MrSHC
 from mrshc.metrics import adjusted_rand_index, purity
-from mrshc.study.kinds.one_real_dataset import errors_in_dendrogram
 
 # The trees are looked at here, not the number of clusters that pruning leaves.
 pytestmark = [

@@ -70,7 +70,7 @@ def test_a_fit_needs_only_the_dependencies():
 
 
 def test_modules_name_the_extra_that_is_missing():
-    modules = ("comparison", "io", "pl", "plotting", "report", "study", "tl")
+    modules = ("comparison", "io", "pl", "plotting", "report", "tl")
     code = f"""
 for name in {modules!r}:
     try:
@@ -86,7 +86,6 @@ for name in {modules!r}:
         f"mrshc.pl needs matplotlib and pandas, which are not {install} 'mrshc[plot]'.",
         f"mrshc.plotting needs matplotlib and pandas, which are not {install} 'mrshc[plot]'.",
         f"mrshc.report needs jinja2 and markupsafe, which are not {install} 'mrshc[report]'.",
-        f"mrshc.study needs pandas, psutil and matplotlib, which are not {install} 'mrshc[cli]'.",
         f"mrshc.tl needs pandas, which is not {install} 'mrshc[anndata]'.",
     ]
 

@@ -66,7 +66,6 @@ def try_full_installation(folder, wheel):
     """Run commands with the extra `all`; return the sizes of the installation and of a report."""
     environment = Environment(folder, f"{wheel}[all]")
     environment.run("mrshc", "demo")
-    environment.run("mrshc", "study", "table1", "--replicates", "1")
     report = environment.size_of("mrshc-demo/report.html")
     if report > MAX_REPORT:
         sys.exit(f"The report of the demo may have {MAX_REPORT} bytes, got {report}.")

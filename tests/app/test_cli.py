@@ -552,7 +552,7 @@ def test_help_teaches_by_example(main, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     code, printed, _ = main("--help")
     assert code == 0
-    for command in ("demo", "cluster", "compare", "report", "study"):
+    for command in ("demo", "cluster", "compare", "report"):
         assert command in printed
         code, help_text, _ = main(command, "--help")
         assert code == 0
@@ -697,27 +697,6 @@ def test_an_impossible_seed_is_the_users_mistake(main):
     assert "Traceback" not in printed
 
 
-def test_studies_are_rendered_from_the_command_line(main, tmp_path):
-    for file in (ROOT / "studies").glob("table3.*"):
-        shutil.copy(file, tmp_path)
-    code, printed, _ = main("study", "table3", "--render", "--out", tmp_path)
-    assert code == 0
-    assert printed == (ROOT / "studies" / "table3.md").read_text()
-
-
-def test_unknown_studies_and_missing_data_are_the_users_mistake(main, tmp_path):
-    code, _, printed = main("study", "table9")
-    assert (code, printed.count("\n")) == (2, 1)
-    assert "No study 'table9'; there are: " in printed
-    code, _, printed = main("study", "table9", "--folder", tmp_path)
-    assert code == 2
-    assert f"No study 'table9' in the folder '{tmp_path}'; there are: none." in printed
-    code, _, printed = main("study", "lymphoma", "--out", tmp_path / "out")
-    assert code == 2
-    assert "lymphoma needs the data set lymphoma.npz" in printed
-    assert "Give the folder that holds it with --data." in printed
-
-
 # Neither a language nor an encoding, as for jobs of services.
 BARE = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PATH": os.environ["PATH"]}
 
@@ -808,16 +787,6 @@ def test_no_features_of_highest_variance_are_refused(main, table, tmp_path):
     code, _, printed = main("cluster", table[0], "--top-variance", "0", "--out", tmp_path / "out")
     assert (code, printed.count("\n")) == (2, 1)
     assert "--top-variance must be a whole number" in printed
-
-
-def test_a_study_needs_no_usual_folder_for_temporary_files(main, tmp_path, monkeypatch):
-    def nowhere():
-        raise FileNotFoundError(2, "No usable temporary directory found")
-
-    monkeypatch.setattr(tempfile, "tempdir", None)
-    monkeypatch.setattr(tempfile, "gettempdir", nowhere)
-    main("study", "no such study", "--out", tmp_path / "deep" / "out")
-    assert tempfile.tempdir == str(tmp_path)
 
 
 def test_temporary_files_go_next_to_the_results_without_a_usual_folder(tmp_path, monkeypatch):

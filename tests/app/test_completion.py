@@ -24,7 +24,6 @@ def test_the_last_entry_of_a_list_is_completed():
         ("cluster", "picture_format", "png,p", ["png,pdf"]),
         ("cluster", "rank", "", ["auto"]),
         ("cluster", "device", "cu", ["cuda"]),
-        ("study", "name", "table1", ["table1"]),
     ],
 )
 def test_options_have_completions(command, parameter, text, expected):

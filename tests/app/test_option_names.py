@@ -29,7 +29,6 @@ LIBRARY = [
         (Parameter("n_jobs"), "--jobs"),
         (Parameter("random_state"), "--seed"),
         (Parameter("annotations"), "--annotation"),
-        (Parameter("data"), "--data"),
         (Setting("features", "rows"), "--features rows"),
         (Setting("decimal", ","), "--decimal ,"),
         (Setting("separator", " "), "--separator ' '"),
@@ -55,7 +54,7 @@ def literals(path):
 
 @pytest.mark.parametrize("path", LIBRARY, ids=lambda path: path.relative_to(PACKAGE).as_posix())
 def test_the_library_knows_no_options_and_no_commands(path):
-    option_or_command = r"--[a-z]|\bmrshc (cluster|compare|demo|predict|report|study)\b"
+    option_or_command = r"--[a-z]|\bmrshc (cluster|compare|demo|predict|report)\b"
     for line, text in literals(path):
         assert not re.search(option_or_command, text), f"{path}:{line}: {text}"
 

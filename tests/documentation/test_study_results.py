@@ -5,8 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-
-from mrshc.study.config import CONFIGS
+from studies.__main__ import CONFIGS
 
 pytestmark = pytest.mark.documentation
 

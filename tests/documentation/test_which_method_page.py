@@ -1,18 +1,14 @@
 """The page "Which method?" shows the committed results of the studies, and names known methods."""
 
 import re
-import sys
 from pathlib import Path
 
 import pytest
+from studies import which_method
 
 from mrshc.methods import METHODS, VARIANTS
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "studies"))
-
-import which_method  # noqa: E402
-
 pytestmark = pytest.mark.documentation
 PAGE = which_method.PAGE.read_text(encoding="utf-8")
 

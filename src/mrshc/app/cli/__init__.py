@@ -28,13 +28,12 @@ from mrshc.app.cli.option_names import option_for_parameter
 from mrshc.app.cli.options_from_dataclasses import expand_options
 from mrshc.app.cli.predict_command import predict
 from mrshc.app.cli.signals import exit_process, handle_termination
-from mrshc.app.cli.study_command import study
 from mrshc.errors import UserError
 from mrshc.shell.text_cleaning import clean_text
 from mrshc.shell.wording import reword
 
 # The help lists the commands in this order. The demo comes first, since it is meant for new users.
-COMMANDS: tuple[Callable[..., None], ...] = (demo, cluster, predict, compare, report, study)
+COMMANDS: tuple[Callable[..., None], ...] = (demo, cluster, predict, compare, report)
 
 
 def make_app(arguments: Sequence[str], *, all_choices: bool = False) -> typer.Typer:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from mrshc.study.config import Study, StudyError
-
 # Columns of the results, each with its heading and its number of decimals. The Monte Carlo error of
 # 100 draws justifies about this many decimals.
 QUANTITIES = {
@@ -35,41 +33,17 @@ QUANTITIES = {
 }
 
 
-def check_columns(study: Study) -> None:
-    """Raise StudyError if the entry `columns` of a config is not a list of known quantities."""
-    columns = study.option("columns")
-    if not isinstance(columns, list) or not set(columns) <= set(QUANTITIES):
-        known = ", ".join(QUANTITIES)
-        raise StudyError(
-            f"{study.name}.toml: columns must be a list out of {known}, got {columns}."
-        )
-
-
 def failure_note(results: pd.DataFrame) -> str:
-    """Return a line with the number of failed rows and the first error.
-
-    Return an empty string if no row failed.
-    """
+    """Return a line with the number of failed rows and the first error, or no text."""
     failed = results["error"].dropna().tolist() if "error" in results else []
     return f"\n{len(failed)} failed, the first with: {failed[0]}\n" if failed else ""
 
 
 def design_tables(results: pd.DataFrame, references: pd.DataFrame, *, columns: list[str]) -> str:
-    """Return Markdown with one table for each design: reference values and results of each method.
-
-    Parameters
-    ----------
-    results : DataFrame
-        Results, with one row for each (design, draw, method).
-    references : DataFrame
-        Values from the paper or from R, with one row for each (design, method, source).
-    columns : list of str
-        Quantities to show, which are keys of `QUANTITIES`.
-    """
+    """Return a Markdown table for each design, with values from the paper and from R."""
     results, references = _add_missing_columns(results), _add_missing_columns(references)
     headings = ["method", "source", *(QUANTITIES[column][0] for column in columns)]
     parts = []
-    # The designs are in the order of the results, which is the order in the config.
     for design, of_design in results.groupby("design", sort=False):
         rows = []
         for method, of_method in of_design.groupby("method", sort=False):
@@ -91,11 +65,7 @@ def design_tables(results: pd.DataFrame, references: pd.DataFrame, *, columns: l
 
 
 def brief_table(results: pd.DataFrame, references: pd.DataFrame, *, columns: list[str]) -> str:
-    """Return a Markdown table for the first simulation design in `results`.
-
-    The table has one row for each method. The row contains the results of the method and the values
-    in the paper.
-    """
+    """Return a Markdown table of the first design: each method, with values of the paper."""
     results, references = _add_missing_columns(results), _add_missing_columns(references)
     results = results[results["design"] == results["design"].iloc[0]]
     shown = references["design"] == results["design"].iloc[0]
@@ -115,15 +85,10 @@ def brief_table(results: pd.DataFrame, references: pd.DataFrame, *, columns: lis
 
 
 def _add_missing_columns(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table with two columns for each quantity: its value and its standard error.
-
-    Columns that are missing in the given table are filled with NaN, except `claimed`, which is
-    computed.
-    """
+    """Return a table with the columns of all quantities and of their standard errors."""
     wanted = [name for q in QUANTITIES for name in (q, f"{q}_se")]
     table = table.reindex(columns=table.columns.union(wanted, sort=False))
-    # `claimed` states whether a method found more than one cluster. It is defined only for methods
-    # that choose the number of clusters.
+    # Whether a method that chooses the number of clusters found more than one.
     n_clusters = table["n_clusters"]
     return table.assign(claimed=(n_clusters > 1).where(n_clusters.notna()))
 
@@ -144,10 +109,7 @@ def mean_and_error(values: pd.Series) -> tuple[float, float]:
 
 
 def _format_cell(mean: float, error: float, quantity: str) -> str:
-    """Return a mean as text, with its standard error in parentheses.
-
-    The error is omitted if it is NaN or zero. The text is empty if the mean is NaN.
-    """
+    """Return a mean, with its standard error in parentheses unless that is zero; "" for NaN."""
     digits = QUANTITIES[quantity][1]
     if np.isnan(mean):
         return ""
