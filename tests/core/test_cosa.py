@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 from scipy.spatial.distance import squareform
+from scipy.special import logsumexp
 
 import reference
 from mrshc.core.cosa import cosa, feature_scales
+from mrshc.core.kernels import cosa_distances
 
 RUNS = reference.runs("cosa")
 INPUTS = {"A": "input_A", "B": "input_B", "I": "simI_rep1"}
@@ -58,3 +60,24 @@ def test_iterations_end_after_a_window_of_eleven_without_change():
 def test_features_are_scaled_by_their_quartiles(values, expected):
     X = np.array(values, dtype=float)[:, None]
     assert feature_scales(X)[0] == pytest.approx(expected / 1.35)
+
+
+@pytest.mark.parametrize("is_exact", [False, True])
+@pytest.mark.parametrize("share", [0.0, 0.3])
+def test_distances_follow_the_formula_with_and_without_exponentials_of_samples(share, is_exact):
+    """The kernel computes what is far apart without underflow, and the rest from exponentials."""
+    rng = np.random.default_rng(1)
+    x, weights, eta = rng.normal(size=(5, 7)) * (1e4 if is_exact else 1), rng.random((5, 7)), 0.2
+    is_observed = rng.random((5, 7)) >= share
+    observed = is_observed.astype(float) if share else np.empty((0, 0))
+    x[~is_observed] = 0.0
+    exponentials = (np.empty((0, 0)), np.empty((0, 0)))
+    if not is_exact:
+        exponentials = np.exp(x / eta) * is_observed, np.exp(-x / eta) * is_observed
+    distances = np.zeros((5, 5))
+    cosa_distances(distances, 0, (x, weights, observed), exponentials, eta)
+    for i, j in zip(*np.tril_indices(5, -1), strict=True):
+        shared = is_observed[i] & is_observed[j]
+        v, d = np.maximum(weights[i], weights[j])[shared], np.abs(x[i] - x[j])[shared]
+        expected = -eta * v.sum() * (logsumexp(-d / eta, b=v) - np.log(v.sum()))
+        assert distances[i, j] == distances[j, i] == pytest.approx(expected, rel=1e-12)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import reference
-from mrshc.core.gap import gap_test, prune
+from mrshc.core.gap import gap_test, prune, split_table
 from mrshc.core.trees import GapTest, PrunedTree, Tree, cut, linkage_matrix, pairwise_distances
 
 GAPS = reference.table("gap").query("d_power == 1 and spaceH0 == 'scaledPCA'")
@@ -180,3 +180,15 @@ def test_further_splits_keep_the_supported_ones_and_follow_the_order_of_the_cut(
         further = pruned.split_into(k)
         assert further.n_leaves == k
         np.testing.assert_array_equal(further.labels(k), tree.cut(k))
+
+
+def test_the_table_of_tests_marks_the_splits_that_make_the_clusters():
+    pruned = prune_samples(FOUR_CLUSTERS)
+    assert pruned.n_leaves == 4
+    for n_leaves in (1, 2, 3, 4):
+        table = split_table(pruned, n_leaves, np.empty(0, np.intp))
+        assert set(table["node"][table["split"]]) == set(pruned.splits[: n_leaves - 1])
+    outlying = np.array([3])
+    table = split_table(pruned, 4, outlying)
+    sizes = [np.setdiff1d(pruned.tree.members(node), outlying).size for node in table["node"]]
+    assert table["n_samples"].tolist() == sizes

@@ -61,3 +61,17 @@ def test_expected_distances_follow_the_formulas_of_normal_distributions():
     samples = CompleteSamples(values, variances)
     np.testing.assert_allclose(samples.distances("sqeuclidean"), squares, rtol=1e-10)
     np.testing.assert_allclose(samples.distances("cityblock"), lengths, rtol=1e-10)
+
+
+@pytest.mark.parametrize(("n", "rank"), [(5, 3), (9, 3)])
+def test_a_value_of_noiseless_components_is_found(n, rank):
+    """Up to three components, and two fewer than there are samples."""
+    rng = np.random.default_rng(n)
+    X = rng.normal(size=(n, rank)) @ rng.normal(size=(rank, 12))
+    X -= X.mean(axis=0)
+    left, _, right = np.linalg.svd(X, full_matrices=False)
+    X = (left[:, :rank] * [9.0, 8.0, 7.0][:rank]) @ right[:rank]
+    gappy = X.copy()
+    gappy[0, 0] = np.nan
+    # The iterations end before they converge; with fewer components, the error exceeds the spread.
+    assert complete(gappy).values[0, 0] == pytest.approx(X[0, 0], abs=0.1 * X.std())

@@ -7,6 +7,7 @@ from scipy import stats
 import reference
 from mrshc.core.significance import (
     NodeTest,
+    as_compared,
     background_variance,
     cluster_index,
     estimate_null,
@@ -266,3 +267,12 @@ def test_groups_around_a_node_are_the_branches_of_its_ancestors():
     groups = groups_around(FOUR, node_of_size(FOUR, 20))
     assert [set(groups[a:b]) for a, b in [(0, 20), (20, 35), (35, 60)]] == [{2}, {1}, {0}]
     np.testing.assert_array_equal(groups_around(FOUR, FOUR.root), 0)
+
+
+def test_samples_are_standardised_for_correlations_and_constant_ones_are_zero():
+    X = np.array([[1.0, 2.0, 4.0, 9.0], [5.0, 5.0, 5.0, 5.0]])
+    found = as_compared(X, "correlation")
+    assert np.linalg.norm(found[0]) == pytest.approx(1.0)
+    assert found[0].mean() == pytest.approx(0.0, abs=1e-15)
+    np.testing.assert_array_equal(found[1], 0.0)
+    assert as_compared(X, "cityblock") is X

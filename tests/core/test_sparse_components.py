@@ -285,3 +285,14 @@ def test_bisection_is_that_of_a_plain_search(seed):
         )
         assert (bound, found.size) == expected
         assert limits == expected_limits
+
+
+@pytest.mark.parametrize("orthogonal", [False, True])
+def test_components_beyond_the_rank_of_the_data_are_zero(orthogonal):
+    X = np.outer([1.0, -2, 1, 0.5, -0.5], [3.0, 1, 0, 2])
+    found = sparse_components(X, l1_bound=2.0, n_components=3, center=False, orthogonal=orthogonal)
+    of_first = found.scale[0] * np.outer(found.scores[:, 0], found.loadings[0])
+    np.testing.assert_allclose(of_first, X, atol=1e-12)
+    np.testing.assert_array_equal(found.loadings[1:], 0.0)
+    np.testing.assert_array_equal(found.scores[:, 1:], 0.0)
+    np.testing.assert_array_equal(found.scale[1:], 0.0)
