@@ -125,7 +125,8 @@ browser:
 	@command -v chromium > /dev/null || command -v chromium-browser > /dev/null \
 	  || command -v google-chrome > /dev/null \
 	  || if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
-	    apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium > /dev/null; \
+	    apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium > /dev/null \
+	      || echo "Chromium cannot be installed now: the report will not be tested."; \
 	  else echo "No Chromium, and it cannot be installed here: the report will not be tested."; fi
 
 lint: $(INSTALLED)

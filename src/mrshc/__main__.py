@@ -1,5 +1,6 @@
 """Run the command line, by `mrshc` or by `python -m mrshc`."""
 
+import os
 import sys
 
 from mrshc.errors import MissingPackageError
@@ -13,6 +14,7 @@ def main() -> None:
     except MissingPackageError as error:
         sys.stderr.write(f"mrshc: {error}\n")
         sys.exit(2)
+    os.environ["MPLBACKEND"] = "agg"  # pictures are written to files; another value may be invalid
     # Imported here, since the module imports the packages that are checked above.
     from mrshc.app.cli import main as run
 

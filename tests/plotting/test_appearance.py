@@ -2,9 +2,11 @@
 
 from types import SimpleNamespace
 
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
+from cycler import cycler
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
@@ -519,3 +521,31 @@ def test_text_in_pdf_files_stays_text_and_pngs_have_300_dots_per_inch(tmp_path):
     write_picture(ax, tmp_path / "a.png")
     content = (tmp_path / "a.png").read_bytes()
     assert [int.from_bytes(content[i : i + 4], "big") for i in (16, 20)] == [1200, 900]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"image.origin": "lower"},
+        {"text.usetex": True},
+        {"axes.prop_cycle": cycler(color=[])},
+        {"font.size": 30},
+        {"savefig.bbox": "tight"},
+        {"figure.autolayout": True},
+        {"axes.grid": True},
+        {"lines.linewidth": 9},
+        {"axes.facecolor": "black", "text.color": "white"},
+    ],
+    ids=lambda settings: next(iter(settings)),
+)
+def test_pictures_do_not_depend_on_the_settings_of_matplotlib(settings, tmp_path):
+    def draw(name):
+        for i, picture in enumerate([heatmap(MODEL, X), dendrogram(MODEL)]):
+            write_picture(picture, tmp_path / f"{name}{i}.png", dpi=40)
+
+    draw("default")
+    with mpl.rc_context(settings):
+        draw("other")
+    for i in range(2):
+        expected = (tmp_path / f"default{i}.png").read_bytes()
+        assert (tmp_path / f"other{i}.png").read_bytes() == expected

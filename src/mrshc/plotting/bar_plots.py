@@ -39,6 +39,7 @@ from mrshc.plotting.model_data import (
     silhouettes_of_model,
 )
 from mrshc.plotting.palettes import check_palette
+from mrshc.plotting.picture_files import own_style
 from mrshc.plotting.silhouette_layout import SilhouetteRows, silhouette_rows
 from mrshc.plotting.strongest_markers import marker_panels
 from mrshc.shell.sample_alignment import align_together
@@ -62,6 +63,7 @@ _WIDE_INCHES = 5.5
 _LEGEND_INCHES = 1.5
 
 
+@own_style()
 def silhouettes(
     widths: Any,
     labels: Any = None,
@@ -231,6 +233,7 @@ def _annotate_clusters(ax: Axes, rows: SilhouetteRows) -> None:
         )
 
 
+@own_style()
 def markers(
     table: Any,
     n_clusters: Any = None,
@@ -363,6 +366,7 @@ def _check_sign_colours(palette: Any) -> tuple[str, str]:
     return colours[0], colours[1]
 
 
+@own_style()
 def loadings(
     components: Any,
     feature_names: Any = None,

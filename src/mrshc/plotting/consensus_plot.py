@@ -24,6 +24,7 @@ from mrshc.plotting.arguments import (
 from mrshc.plotting.dendrogram_layout import dendrogram_lines, fitting_labels, order_by_leaves
 from mrshc.plotting.fitted_names import resolve_sample_names
 from mrshc.plotting.palettes import check_colour_map
+from mrshc.plotting.picture_files import own_style
 from mrshc.plotting.tree_plots import colour_clusters
 from mrshc.shell.sample_alignment import align_square, sample_names
 
@@ -35,6 +36,7 @@ _MISSING_CELL_COLOUR = "#8C8C8C"
 _STRIP_SHARE = 0.025
 
 
+@own_style()
 def consensus_matrix(
     model: Any,
     stability: Any,
@@ -148,6 +150,7 @@ def _draw_matrix(
         vmin=limits[0],
         vmax=limits[1],
         interpolation="nearest",
+        origin="upper",
     )
     bar = ax.figure.colorbar(image, ax=ax, shrink=0.8, pad=0.02)
     bar.set_label("share of subsamples with both samples in one cluster", fontsize=8)

@@ -34,7 +34,7 @@ from mrshc.plotting.fitted_names import resolve_sample_names
 from mrshc.plotting.heatmap_data import feature_tree, standardised, usual_samples
 from mrshc.plotting.heatmap_features import FeaturesToDraw, features_to_draw, values_of_result
 from mrshc.plotting.palettes import check_annotation_colours, check_colour_map
-from mrshc.plotting.picture_files import ignore_missing_glyphs
+from mrshc.plotting.picture_files import ignore_missing_glyphs, own_style
 from mrshc.plotting.tree_plots import (
     colour_clusters,
     draw_annotation_bars,
@@ -56,6 +56,7 @@ _MISSING_CELL_COLOUR = "#8C8C8C"
 _TREE_INCHES, _FEATURE_TREE_INCHES, _BAR_INCHES = 1.3, 0.9, 0.17
 
 
+@own_style()
 def heatmap(
     model: Any,
     selected: ArrayLike | None = None,
@@ -323,7 +324,7 @@ def _draw_feature_bars(ax: Axes, bars: Sequence[AnnotationBar], *, rows: NDArray
     `rows` are the indices of the features from top to bottom.
     """
     colours = np.array([[to_rgba(bar.colours[i]) for bar in bars] for i in rows])
-    ax.imshow(colours, aspect="auto", interpolation="nearest")
+    ax.imshow(colours, aspect="auto", interpolation="nearest", origin="upper")
     ax.set_yticks([])
     ax.set_xticks([])
     for position, name in enumerate(shortened_names([bar.name for bar in bars])):
@@ -396,6 +397,7 @@ def _draw_cells(
         np.ma.masked_invalid(cells),
         aspect="auto",
         interpolation="nearest",
+        origin="upper",
         cmap=colour_map.with_extremes(bad=_MISSING_CELL_COLOUR),
         vmin=limits[0],
         vmax=limits[1],

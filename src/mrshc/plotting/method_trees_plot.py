@@ -25,6 +25,7 @@ from mrshc.plotting.dendrogram_layout import (
     shortened_names,
 )
 from mrshc.plotting.fitted_names import resolve_sample_names
+from mrshc.plotting.picture_files import own_style
 from mrshc.plotting.tree_plots import dendrogram, tree_legend_sections
 from mrshc.shell.sample_alignment import sample_names
 from mrshc.validation import check_integer
@@ -42,6 +43,7 @@ _TREE_ATTRIBUTES = (
 )
 
 
+@own_style()
 def dendrograms(
     models: Mapping[str, Any],
     *,

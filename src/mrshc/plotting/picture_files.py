@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+import matplotlib.style
 from matplotlib.axes import Axes
 
 from mrshc.plotting.arguments import check_path
@@ -35,6 +36,13 @@ PICTURE_FORMATS = tuple(_METADATA)
 # random. Fonts of type 42 keep the text of a PDF file editable, as journals require; matplotlib's
 # default, type 3, does not.
 _FILE_SETTINGS = {"svg.hashsalt": "mrshc", "pdf.fonttype": 42}
+
+
+@contextmanager
+def own_style() -> Iterator[None]:
+    """Draw with matplotlib's default settings, whatever those of the user are."""
+    with mpl.style.context("default"):
+        yield
 
 
 @contextmanager
@@ -90,6 +98,7 @@ def save_unchanged(figure: Any, target: Any, *, file_format: str, dpi: float) ->
         Resolution in dots per inch.
     """
     with (
+        own_style(),
         mpl.rc_context(_FILE_SETTINGS),
         ignore_missing_glyphs(),
         _preserve_axes_positions(figure),

@@ -14,6 +14,7 @@ from mrshc.plotting import figure_parts
 from mrshc.plotting.arguments import check_limits, check_model, check_size, check_title, refusal
 from mrshc.plotting.dendrogram_layout import fitting_labels
 from mrshc.plotting.palettes import check_palette
+from mrshc.plotting.picture_files import own_style
 from mrshc.plotting.search_explanation import Curve, SearchStory, search_story
 
 # Marker of the chosen candidate: a star. It is larger than the other markers and has a different
@@ -34,6 +35,7 @@ _STATE_MARKERS: dict[str, dict[str, Any]] = {
 }
 
 
+@own_style()
 def search_curves(
     model: Any,
     *,

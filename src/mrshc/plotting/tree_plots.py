@@ -54,6 +54,7 @@ from mrshc.plotting.node_marks import (
     draw_branch_marks,
     label_nodes,
 )
+from mrshc.plotting.picture_files import own_style
 from mrshc.plotting.split_verdicts import SplitMark, Verdict, split_marks
 from mrshc.shell.sample_alignment import align_square, sample_names
 from mrshc.shell.wording import format_count
@@ -98,6 +99,7 @@ _EXCESS_NOTE = (
 )
 
 
+@own_style()
 def dendrogram(
     model: Any,
     *,
@@ -493,6 +495,7 @@ def _draw_cut(ax: Axes, k: int, *, height: float) -> None:
     )
 
 
+@own_style()
 def gap_tests(
     model: Any,
     *,
