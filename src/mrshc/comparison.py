@@ -142,21 +142,10 @@ def compare(
         and `n_features`, `recall` and `precision` for methods that do not select features. If a
         method failed, the column `error` contains the error message.
 
-    Raises
-    ------
-    ValueError
-        If an argument is invalid. In this case, no method is fitted.
-    Exception
-        If all methods fail. The exception of the first method is raised.
-
     Warns
     -----
     MethodFailedWarning
         For each method that fails, if at least one other method succeeds.
-
-    See Also
-    --------
-    mrshc.metrics : Functions that compute the scores.
 
     References
     ----------
@@ -390,12 +379,6 @@ def default_methods(
     dict of str to estimator or callable
         Methods by label, in the order of the comparison. The dict can be passed to :func:`compare`
         as `methods`.
-
-    Raises
-    ------
-    ParameterError
-        If `methods` or `n_jobs` is invalid, or if a method without a tree is compared and
-        `n_clusters` is None.
     """
     compared = compared_methods(methods)
     # Some methods do not use workers, so that an invalid number would not make all methods fail.

@@ -46,10 +46,6 @@ class SimulatedData:
     outlying : tuple of int
         Indices of the samples that :func:`with_outlying_samples` has shifted; empty if no sample
         has been shifted.
-
-    See Also
-    --------
-    make_section2_example, make_simulation_1, make_simulation_2, make_noise
     """
 
     X: NDArray[np.float64]
@@ -80,10 +76,6 @@ def make_section2_example(random_state: Any = None, *, noise_sd: float = 0.1) ->
     -------
     SimulatedData
         The data, the true clusters and the informative features.
-
-    See Also
-    --------
-    make_simulation_1, make_simulation_2 : Data of the simulation study of the paper.
 
     Notes
     -----
@@ -145,17 +137,6 @@ def make_simulation_1(
     -------
     SimulatedData
         The data, the true clusters and the informative features.
-
-    Raises
-    ------
-    ValueError
-        If `sizes` does not contain one number for each cluster, if `noise` is not one of the
-        allowed values, or if `noise_correlation` is not in [0, 1).
-
-    See Also
-    --------
-    make_simulation_2 : A design in which no single component separates all clusters.
-    make_noise : Data without clusters.
 
     Notes
     -----
@@ -220,16 +201,6 @@ def make_simulation_2(
     -------
     SimulatedData
         The data, the true clusters and the informative features.
-
-    Raises
-    ------
-    ValueError
-        If `sizes` does not contain one number for each cluster, if `noise` is not one of the
-        allowed values, or if `noise_correlation` is not in [0, 1).
-
-    See Also
-    --------
-    make_simulation_1 : A design in which one component separates all clusters.
 
     Notes
     -----
@@ -300,16 +271,6 @@ def make_noise(
     SimulatedData
         The data. All labels are 0, and the mask of informative features is False everywhere.
 
-    Raises
-    ------
-    ValueError
-        If `noise` or `factor` is not one of the allowed values, or if `noise_correlation` is not in
-        [0, 1).
-
-    See Also
-    --------
-    make_simulation_1, make_simulation_2 : Data with clusters.
-
     Examples
     --------
     >>> from mrshc.datasets import make_noise
@@ -367,15 +328,6 @@ def make_clusters_with_own_features(
     SimulatedData
         The data.
 
-    Raises
-    ------
-    ValueError
-        If there are fewer features than the clusters need.
-
-    See Also
-    --------
-    make_simulation_1, make_simulation_2 : Designs of the paper, with fewer features.
-
     Examples
     --------
     >>> from mrshc.datasets import make_clusters_with_own_features
@@ -416,15 +368,6 @@ def with_missing_cells(
     SimulatedData
         A copy of the data with missing values.
 
-    Raises
-    ------
-    ValueError
-        If `share` is not in [0, 1).
-
-    See Also
-    --------
-    with_outlying_cells : Replace randomly chosen values by outliers.
-
     Examples
     --------
     >>> import numpy as np
@@ -460,15 +403,6 @@ def with_outlying_cells(
     -------
     SimulatedData
         A copy of the data with outliers.
-
-    Raises
-    ------
-    ValueError
-        If `share` is not in [0, 1).
-
-    See Also
-    --------
-    with_outlying_samples : Shift randomly chosen samples.
 
     Examples
     --------
@@ -517,15 +451,6 @@ def with_outlying_samples(
     SimulatedData
         A copy of the data with shifted samples. The attribute `outlying` contains the indices of
         the shifted samples.
-
-    Raises
-    ------
-    ValueError
-        If `share` is not in [0, 1), or if `spread` is not one of the allowed values.
-
-    See Also
-    --------
-    with_outlying_cells : Replace randomly chosen values by outliers.
 
     Examples
     --------
@@ -620,23 +545,7 @@ def _draw_noise(
 def _add_cluster_means(
     errors: NDArray[np.float64], means: NDArray[np.float64], *, sizes: Sequence[int]
 ) -> SimulatedData:
-    """Return simulated data: noise plus the cluster means of the informative features.
-
-    Parameters
-    ----------
-    errors : array of shape (n_samples, n_features)
-        Noise with mean 0. The array is not changed.
-    means : array of shape (n_clusters, n_informative)
-        Mean of each informative feature in each cluster. The first n_informative features are
-        informative; the other features have mean 0.
-    sizes : sequence of int of length n_clusters
-        Number of samples in each cluster.
-
-    Raises
-    ------
-    ValueError
-        If the length of `sizes` is not the number of clusters.
-    """
+    """Return simulated data: noise plus the cluster means of the informative features."""
     if len(sizes) != len(means):
         raise ValueError(
             f"sizes must hold {len(means)} numbers, one for each cluster, got {len(sizes)}. This "

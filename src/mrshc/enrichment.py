@@ -95,18 +95,6 @@ def gene_set_enrichment(
           and direction;
         - `genes` : the common genes in alphabetical order, separated by semicolons.
 
-    Raises
-    ------
-    ParameterError
-        If a marker is not in the universe, if the universe names a feature twice, if `genes` does
-        not have one entry for each feature of the universe, if no gene of the sets is in the
-        universe, or if no set has a size in the given range.
-
-    See Also
-    --------
-    mrshc.io.read_gene_sets : Read gene sets from a file in GMT format.
-    mrshc.exports.rnk : Write a ranked list for other programs.
-
     Notes
     -----
     With N genes in the universe, K of them in the set and n in the list, the p-value for k common

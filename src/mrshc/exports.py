@@ -61,18 +61,6 @@ def newick(
         The tree as one line, without a line break at the end. Branch lengths have at most 12
         significant digits, and supports at most 4.
 
-    Raises
-    ------
-    ValueError
-        If the linkage matrix does not define a tree, or if the number of leaves of the tree is not
-        the number of names. If the supports are not as many as the rows of the linkage matrix, or
-        are negative or infinite.
-
-    See Also
-    --------
-    treeview : Return trees and data in the format of Java TreeView.
-    mrshc.stability : Compute the support of the branches.
-
     References
     ----------
     .. [1] Felsenstein, J. The Newick tree format.
@@ -149,16 +137,6 @@ def gct(
         Text of the file. Missing values are written as "NaN", and empty names and annotations as
         "na".
 
-    Raises
-    ------
-    ValueError
-        If the length of an argument does not match the shape of X, if X contains infinite values,
-        or if `descriptions` are given and a feature annotation is named "Description".
-
-    See Also
-    --------
-    mrshc.io.read_table : Read a table from a GCT file or another file.
-
     References
     ----------
     .. [1] Reich, M., Liefeld, T., Gould, J., Lerner, J., Tamayo, P. and Mesirov, J. P. (2006).
@@ -229,10 +207,6 @@ class TreeViewFiles:
         The tree of the features, or None if there is no such tree.
     atr : str or None
         The tree of the samples, or None if there is no such tree.
-
-    See Also
-    --------
-    treeview : Return these contents.
     """
 
     cdt: str
@@ -277,18 +251,6 @@ def treeview(
     -------
     TreeViewFiles
         The contents of the files: the data, the feature tree and the sample tree.
-
-    Raises
-    ------
-    ValueError
-        If the shape of X does not match the names, there is not one description for each feature, a
-        tree is not valid, X contains infinite values, or a height of the feature tree is not
-        between 0 and 2.
-
-    See Also
-    --------
-    newick : Return a tree without data.
-    gct : Return data without trees.
 
     Notes
     -----
@@ -376,15 +338,6 @@ def rnk(features: Sequence[Any], scores: ArrayLike) -> str:
         Text of the file, without a header. Names are written without changes, except that tabs and
         line breaks are replaced by blanks: other programs compare them with the genes of their
         sets.
-
-    Raises
-    ------
-    ValueError
-        If there is not one score for each feature.
-
-    See Also
-    --------
-    mrshc.gene_set_enrichment : Find gene sets that are over-represented among markers.
 
     References
     ----------

@@ -61,10 +61,6 @@ class Method:
     has_tree : bool, default=True
         Whether the method builds a tree. A method without a tree needs the number of clusters, and
         is used only in comparisons, since a result consists of a tree.
-
-    See Also
-    --------
-    register : Add a method to the registry.
     """
 
     key: str
@@ -120,14 +116,7 @@ class Method:
         return {"rank": rank or 0, "one": 1, None: 0}[self.loadings]
 
     def make_estimator(self, parameters: Mapping[str, Any]) -> Any:
-        """Return an unfitted estimator of this method with the given parameters.
-
-        Parameters
-        ----------
-        parameters : mapping of str to object
-            Values of parameters by name. Parameters that the estimator does not have are ignored,
-            so the same mapping can be used for all methods of a comparison.
-        """
+        """Return an unfitted estimator of this method with the given parameters."""
         accepted = self.parameters
         return self.load()(
             **{name: value for name, value in parameters.items() if name in accepted}
@@ -136,24 +125,7 @@ class Method:
     def make_for_comparison(
         self, parameters: Mapping[str, Any], *, n_features: int, n_clusters: int | None = None
     ) -> Any:
-        """Return the unfitted estimator for a comparison, or a function that returns the estimator.
-
-        Parameters
-        ----------
-        parameters : mapping of str to object
-            Values of parameters by name, as in :meth:`make_estimator`.
-        n_features : int
-            Number of features of the data. If a fixed number of features is larger, all features
-            are used.
-        n_clusters : int or None, default=None
-            Number of clusters for methods without a tree. Trees are cut after the fit.
-
-        Returns
-        -------
-        estimator or callable
-            The estimator. If `follows` is not None, a function is returned instead, which takes a
-            mapping of labels to fitted models and returns the estimator.
-        """
+        """Return the unfitted estimator for a comparison, or a function that returns it."""
         parameters = {**parameters, **self.fixed, **self.compared_with}
         if not self.has_tree:
             parameters = {**parameters, "n_clusters": n_clusters}
@@ -184,35 +156,6 @@ def register(method: Method) -> Method:
 
     A method with fixed parameters or without a tree is added to `VARIANTS`, and any other method to
     `METHODS`.
-
-    Parameters
-    ----------
-    method : Method
-        The method. Its key and its label must differ from the keys and labels of all registered
-        methods.
-
-    Returns
-    -------
-    Method
-        The argument `method`.
-
-    Raises
-    ------
-    ValueError
-        If the key or the label is already registered.
-
-    Examples
-    --------
-    >>> from mrshc import HighVarianceHC
-    >>> from mrshc.methods import METHODS, Method, register
-    >>> def load():
-    ...     return HighVarianceHC
-    >>> method = register(
-    ...     Method(key="demo", label="Demo", name="Demonstration", summary="", load=load)
-    ... )
-    >>> METHODS["demo"].label
-    'Demo'
-    >>> del METHODS["demo"]  # remove the method of this example
     """
     # Labels must be unique, because they name the rows of a comparison.
     for other in (*METHODS.values(), *VARIANTS.values()):
@@ -227,20 +170,7 @@ def register(method: Method) -> Method:
 
 
 def compared_methods(keys: Sequence[str] | None = None) -> list[Method]:
-    """Return the methods of a comparison.
-
-    Parameters
-    ----------
-    keys : sequence of str or None, default=None
-        Keys of the methods, in the order of the comparison. None stands for the default comparison:
-        all methods with a `comparison_position`, in increasing order.
-
-    Raises
-    ------
-    ParameterError
-        If `keys` is not a sequence of different keys of registered methods, or if a method follows
-        another one that does not come before it.
-    """
+    """Return the methods of a comparison."""
     registered = METHODS | VARIANTS
     if keys is not None:
         _check_keys(keys, registered)
@@ -256,13 +186,6 @@ def describe_method(key: str, parameters: Mapping[str, Any]) -> Method:
     This is a variant of the method whose fixed parameters are those of the fit and concern the
     penalty of the feature weights, such as SHC-SSL, or the method itself. Other variants differ
     only in defaults, and have no name of their own in a result.
-
-    Parameters
-    ----------
-    key : str
-        Key of the method.
-    parameters : mapping of str to object
-        Parameters of the fit by name.
     """
     method = METHODS[key]
     for variant in VARIANTS.values():

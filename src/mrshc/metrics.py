@@ -42,13 +42,6 @@ def classification_error_rate(labels_true: ArrayLike, labels: ArrayLike) -> floa
     float
         The classification error rate, between 0 and 1.
 
-    See Also
-    --------
-    purity : Proportion of samples in the majority class of their cluster.
-    sklearn.metrics.rand_score : Rand index.
-    sklearn.metrics.adjusted_rand_score : Rand index, adjusted for chance; also available as
-        `mrshc.metrics.adjusted_rand_index`.
-
     Notes
     -----
     The CER is 1 minus the Rand index [2]_. The tables of [3]_ report the CER.
@@ -88,10 +81,6 @@ def purity(labels_true: ArrayLike, labels: ArrayLike) -> float:
         The purity, greater than 0 and at most 1. It is 1 if each cluster contains samples of only
         one class.
 
-    See Also
-    --------
-    classification_error_rate : Proportion of pairs of samples on which two partitions disagree.
-
     Notes
     -----
     Let n_kc be the number of samples of class c in cluster k, and let n be the number of samples.
@@ -129,15 +118,6 @@ def feature_recall(true_support: ArrayLike, support: ArrayLike) -> float:
     float
         The recall, between 0 and 1. It is defined as 1 if no feature is informative.
 
-    Raises
-    ------
-    ValueError
-        If the arguments are not boolean masks of the same shape.
-
-    See Also
-    --------
-    feature_precision : Proportion of the selected features that are informative.
-
     Examples
     --------
     >>> from mrshc.metrics import feature_recall
@@ -162,15 +142,6 @@ def feature_precision(true_support: ArrayLike, support: ArrayLike) -> float:
     -------
     float
         The precision, between 0 and 1. It is defined as 1 if no feature is selected.
-
-    Raises
-    ------
-    ValueError
-        If the arguments are not boolean masks of the same shape.
-
-    See Also
-    --------
-    feature_recall : Proportion of the informative features that were selected.
 
     Examples
     --------

@@ -20,25 +20,6 @@ def require_packages(names: Iterable[str], *, purpose: str, extra: str) -> None:
     """Raise MissingPackageError if a package is not installed.
 
     The packages are not imported, so the check takes little time.
-
-    Parameters
-    ----------
-    names : iterable of str
-        Names by which the packages are imported.
-    purpose : str
-        What needs the packages; the subject of the message, in the singular.
-    extra : str
-        The extra of mrshc that installs the packages.
-
-    Raises
-    ------
-    MissingPackageError
-        If a package is not installed. The message contains the command that installs it.
-
-    Examples
-    --------
-    >>> from mrshc.optional_packages import require_packages
-    >>> require_packages(["numpy"], purpose="a fit", extra="all")
     """
     missing = [name for name in names if find_spec(name) is None]
     if missing:

@@ -51,10 +51,6 @@ def dendrogram(
     -------
     ax : matplotlib Axes
         The axes with the tree.
-
-    See Also
-    --------
-    mrshc.plotting.dendrogram : The tree of a fitted estimator.
     """
     model = StoredClustering(adata, key)
     return plotting.dendrogram(
@@ -91,10 +87,6 @@ def heatmap(
     -------
     figure : matplotlib Figure
         The figure.
-
-    See Also
-    --------
-    mrshc.plotting.heatmap : The heat map of a fitted estimator.
     """
     model = StoredClustering(adata, key)
     matrix = adata.X if layer is None else adata.layers[layer]

@@ -66,23 +66,10 @@ def cluster(
         `adata.obs` names them "1", "2", ... as the files of the command line do: label 0 is the
         cluster "1".
 
-    Raises
-    ------
-    TypeError
-        If `adata` is not an AnnData object, or if AssociationHC does not have a parameter.
-    ValueError
-        If a layer or column does not exist, or if a parameter is not valid. In this case, `adata`
-        is not changed.
-
     Warns
     -----
     RawScaleWarning
         If the values look like counts or raw intensities.
-
-    See Also
-    --------
-    mrshc.AssociationHC : The estimator.
-    mrshc.pl : Plots of the results.
 
     Notes
     -----

@@ -50,25 +50,7 @@ def group_name(groupby: str | Sequence[str]) -> str:
 def aggregate_cells(
     matrix: Any, obs: pd.DataFrame, groupby: str | Sequence[str], *, aggregate: str
 ) -> Pseudobulks:
-    """Return the profile of each group of cells.
-
-    Parameters
-    ----------
-    matrix : array, sparse matrix or backed matrix of shape (n_cells, n_features)
-        Values of the cells. They are read in blocks of cells.
-    obs : pandas.DataFrame
-        Annotations of the cells.
-    groupby : str or sequence of str
-        Columns of `obs`. The cells with the same values in all of them form a group. Cells with a
-        missing value belong to no group.
-    aggregate : {"mean", "sum"}
-        How the cells of a group are aggregated.
-
-    Raises
-    ------
-    ParameterError
-        If a column does not exist, or if there are fewer than 3 groups.
-    """
+    """Return the profile of each group of cells."""
     if aggregate not in AGGREGATIONS:
         raise invalid_parameter_error(
             "aggregate", aggregate, allowed=f"be one of {', '.join(AGGREGATIONS)}"

@@ -18,21 +18,7 @@ def scanpy_dendrogram(
     names: Sequence[str],
     linkage: str,
 ) -> dict[str, Any]:
-    """Return a tree of the categories of an annotation, as `scanpy.tl.dendrogram` stores it.
-
-    Parameters
-    ----------
-    linkage_matrix : ndarray of shape (n_categories - 1, 4)
-        The tree in scipy's format.
-    profiles : ndarray of shape (n_categories, n_features)
-        Mean of each category in the selected features, for the matrix of correlations.
-    groupby : str
-        Name of the annotation.
-    names : sequence of str
-        Names of the categories.
-    linkage : str
-        Name of the linkage.
-    """
+    """Return a tree of the categories of an annotation, as `scanpy.tl.dendrogram` stores it."""
     drawn = dendrogram(linkage_matrix, labels=list(names), no_plot=True)
     return {
         "linkage": linkage_matrix,
@@ -60,22 +46,7 @@ def _correlations(profiles: NDArray[np.float64]) -> NDArray[np.float64]:
 def cluster_linkage(
     linkage_matrix: NDArray[np.float64], labels: NDArray[np.intp]
 ) -> NDArray[np.float64]:
-    """Return the tree of the clusters: the upper part of a tree of samples.
-
-    Parameters
-    ----------
-    linkage_matrix : ndarray of shape (n_samples - 1, 4)
-        Tree of the samples in scipy's format.
-    labels : ndarray of shape (n_samples,)
-        Cluster of each sample, numbered 0, 1, ..., K - 1. Each cluster is a branch of the tree,
-        except for single samples that are joined to the tree elsewhere, such as outlying samples.
-
-    Returns
-    -------
-    linkage_matrix : ndarray of shape (K - 1, 4)
-        Tree in scipy's format, whose leaves are the clusters. The last column contains the numbers
-        of clusters.
-    """
+    """Return the tree of the clusters: the upper part of a tree of samples."""
     n = len(labels)
     n_clusters = int(labels.max()) + 1
     # For each node of the tree: the clusters of its samples, and its number in the new tree.

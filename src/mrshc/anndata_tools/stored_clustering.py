@@ -15,18 +15,6 @@ from mrshc.shell.wording import ParameterError
 class StoredClustering:
     """A stored clustering, with the attributes of a fitted estimator that plots use.
 
-    Parameters
-    ----------
-    adata : AnnData
-        The object to which `mrshc.tl.cluster` wrote its results.
-    key : str
-        The name `key_added` of the results.
-
-    Raises
-    ------
-    ParameterError
-        If there are no such results, or if they are not complete.
-
     Attributes
     ----------
     linkage_matrix_ : ndarray of shape (n_samples - 1, 4)

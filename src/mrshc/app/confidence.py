@@ -106,21 +106,7 @@ def assess(
     settings: ConfidenceSettings,
     announce: Callable[[str], None] = lambda _: None,
 ) -> Confidence:
-    """Return the results of the requested analyses.
-
-    Parameters
-    ----------
-    model : HierarchicalClusterer
-        Fitted estimator.
-    X : array-like of shape (n_samples, n_features)
-        The data of the fit, in memory.
-    labels : ndarray of shape (n_samples,)
-        Final cluster of each sample, numbered from 0. The estimator itself may have no clusters.
-    settings : ConfidenceSettings
-        The requested analyses.
-    announce : callable
-        Function that is called with a sentence before each analysis.
-    """
+    """Return the results of the requested analyses."""
     from mrshc.estimators import branch_significance, stability
 
     common: Any = {"random_state": settings.random_state, "n_jobs": settings.n_jobs}

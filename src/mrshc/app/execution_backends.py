@@ -67,20 +67,7 @@ LOCAL_BACKEND = ExecutionBackend(
 def open_backend(
     *, dask: str | None = None, device: str | None = None
 ) -> Iterator[ExecutionBackend]:
-    """Yield an execution backend: a Dask cluster, a device or, by default, the current process.
-
-    Parameters
-    ----------
-    dask : str or None, default=None
-        Address of a Dask scheduler.
-    device : str or None, default=None
-        Name of a PyTorch device, such as "cuda".
-
-    Raises
-    ------
-    UserError
-        If both `dask` and `device` are given, or if the cluster or the device cannot be used.
-    """
+    """Yield an execution backend: a Dask cluster, a device or, by default, the current process."""
     if dask is not None and device is not None:
         raise UserError("--dask and --device cannot be combined. Leave one of them out.")
     if dask is not None:

@@ -31,18 +31,6 @@ def exchange_files(work: Path, out: Path, *, about_file: str, names: Collection[
     """Replace the files in `out` by the new files in a working folder.
 
     If `out` does not exist, the folder with the new files is renamed to `out`.
-
-    Parameters
-    ----------
-    work : Path
-        Working folder, whose subfolder `NEW_FOLDER` contains the new files.
-    out : Path
-        Output folder. If the folder exists, all its files must have names that are in `names`.
-    about_file : str
-        Name of the file that identifies a folder as a result. This file is moved out of `out` first
-        and into `out` last, so a folder that contains the file is complete.
-    names : collection of str
-        Names of all files that a result may contain.
     """
     if not out.exists():
         (work / NEW_FOLDER).rename(out)

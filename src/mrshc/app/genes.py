@@ -100,19 +100,7 @@ def _refuse_missing_descriptions(sets: GeneSets, tested: set[str]) -> None:
 def gene_set_table(
     settings: GeneSettings, markers: pd.DataFrame, *, features: pd.DataFrame, column: str | None
 ) -> tuple[pd.DataFrame, dict[str, Any]]:
-    """Return the table of gene sets, and its description for result.json.
-
-    Parameters
-    ----------
-    settings : GeneSettings
-        Settings with gene sets.
-    markers : DataFrame
-        Table of markers of the result.
-    features : DataFrame
-        Table of features of the result.
-    column : str or None
-        Title of the column of `features` that contains the genes; None if the index does.
-    """
+    """Return the table of gene sets, and its description for result.json."""
     sets = settings.sets
     if sets is None:
         raise TypeError("there are no gene sets")

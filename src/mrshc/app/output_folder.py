@@ -80,27 +80,6 @@ def new_folder(
     files are replaced only if `overwrite` is true, its `about_file` identifies it as a result of
     mrshc, and all its files are files of a result. Files that mrshc did not write are
     never removed from either folder.
-
-    Parameters
-    ----------
-    out : Path
-        Output folder.
-    about_file : str, default="result.json"
-        Name of the file that describes the result.
-    overwrite : bool, default=False
-        Whether an earlier result may be replaced.
-
-    Yields
-    ------
-    Path
-        The working folder. It is locked, so no other run can use it (except on Windows).
-
-    Raises
-    ------
-    UserError
-        - If `out` may not be replaced.
-        - If another process is using the working folder.
-        - If the working folder contains files that mrshc did not write.
     """
     out = resolve_folder(out)
     refuse_existing(out, about_file=about_file, overwrite=overwrite)
@@ -288,21 +267,7 @@ def write_outputs(
     settings: PictureSettings = _DEFAULT_PICTURES,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> None:
-    """Write all files of a result into a folder.
-
-    Parameters
-    ----------
-    result : Result
-        The result to be written.
-    folder : Path
-        An existing folder.
-    settings : PictureSettings
-        File formats and size of the pictures.
-    progress : callable
-        Function that is called whenever a part has been written. Its arguments are the number of
-        parts written so far and the total number of parts. The tables, the exports, the report and
-        each picture are one part each.
-    """
+    """Write all files of a result into a folder."""
     pictures = _applicable_pictures(result)
     total = 3 + len(pictures)  # tables, exports, report, and each picture
     # The tables are written first, since the report is made from the files in the folder.
@@ -407,22 +372,7 @@ def write_comparison(
     n_clusters: int | None,
     settings: PictureSettings = _DEFAULT_PICTURES,
 ) -> None:
-    """Write the scores of several methods, their trees in one picture, and a report.
-
-    Parameters
-    ----------
-    plan : Plan
-        Plan with the table that was clustered and the annotation that contains the known classes.
-    comparison : Comparison
-        The fitted methods and their scores.
-    folder : Path
-        An existing folder.
-    n_clusters : int or None
-        Number of clusters into which the trees were cut, stored in comparison.json; None if the
-        trees were not cut.
-    settings : PictureSettings
-        File formats and size of the picture of all trees. The default formats are SVG and PNG.
-    """
+    """Write the scores of several methods, their trees in one picture, and a report."""
     convert_counts_to_integers(comparison.scores).to_csv(folder / "scores.csv")
     about = comparison_json_content(plan, comparison, n_clusters=n_clusters)
     text = json.dumps(about, indent=2, allow_nan=False, ensure_ascii=False)

@@ -18,15 +18,7 @@ class SmallFigureWarning(UserWarning):
 
 
 def draw_and_write(draw: Callable[[], Any], paths: Iterable[Path]) -> bool:
-    """Draw a picture, write it to files, and return whether it has enough space for its text.
-
-    Parameters
-    ----------
-    draw : callable
-        Function that returns axes or a figure.
-    paths : iterable of Path
-        The files. The suffix of each determines its format.
-    """
+    """Draw a picture, write it to files, and return whether it has enough space for its text."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         drawn = draw()

@@ -136,45 +136,6 @@ def make_plan(
     """Return the plan of a run, with the preprocessed data and the unfitted estimator.
 
     Data that are out-of-core or transferred to a device are checked in one pass over the data.
-
-    Parameters
-    ----------
-    table : Table
-        The data to cluster.
-    method : str, default="association"
-        Key of a registered method; see :mod:`mrshc.methods`.
-    parameters : mapping or None, default=None
-        Parameters of the estimator and the number of clusters (`n_clusters`), with their names as
-        keys. The value None stands for the default of a parameter.
-    steps : sequence of transformers, default=()
-        Preprocessing steps, in the order in which they are applied. Steps are possible only if the
-        table is in memory.
-    truth : str or None, default=None
-        Name of the annotation of the samples that contains their known classes. The classes are
-        used only to compute scores, never to fit the estimator.
-    command : str, default=""
-        Command that repeats the run, stored in the description of the result.
-    backend : ExecutionBackend, default=LOCAL_BACKEND
-        Process, cluster or device on which the estimator is fitted.
-    confidence : ConfidenceSettings or None, default=None
-        Analyses of significance and stability that follow the fit; None for no analyses. They need
-        the data in memory.
-    genes : GeneSettings or None, default=None
-        Column of genes, links and gene sets; None for none of them. They do not affect the fit.
-    reports_scale : bool, default=True
-        Whether the plan states a concern if the table contains counts or raw intensities and no
-        step takes logarithms.
-
-    Returns
-    -------
-    Plan
-        The plan, which can be passed to :func:`mrshc.app.fit`.
-
-    Raises
-    ------
-    UserError
-        If the data cannot be used, or if the method or a parameter is invalid or cannot be used
-        with these data.
     """
     if truth is not None and truth not in table.sample_annotations:
         available = ", ".join(map(str, table.sample_annotations.columns)) or "none"
@@ -338,19 +299,6 @@ def _transfer(
     """Transfer data to a backend, check them, and return the transferred data and their summary.
 
     Raises UserError if a sample or a feature has no value, or if a value is infinite.
-
-    Parameters
-    ----------
-    matrix : DataMatrix of shape (n_samples, n_kept_features)
-        The data.
-    table : Table
-        Table that contains the names of samples and features, for error messages.
-    kept : ndarray of shape (n_kept_features,)
-        Positions in the table of the features in `matrix`.
-    backend : ExecutionBackend
-        Backend to which the data are transferred.
-    n_jobs : int or None
-        Number of workers; determines the number of threads that are used to check the data.
     """
     with backend.activate(), value_errors_as_user_errors():
         transferred = backend.transfer(matrix)
@@ -402,16 +350,6 @@ def refuse_samples_without_values(
 
     If `needs_shared_features` is true, the error is also raised if there are two samples without a
     feature that is observed in both.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_kept_features)
-        Values after preprocessing; missing values are NaN.
-    table : Table
-        Table that contains the names of the samples, for error messages.
-    needs_shared_features : bool
-        Whether there must be, for every two samples, a feature that is observed in both. Methods
-        that compare samples pair by pair require such a feature.
     """
     observed = ~np.isnan(X)
     # Data without missing values need no check, and computing the product below takes time.

@@ -54,18 +54,7 @@ class FittedModel:
 
 
 def fit(plan: Plan) -> Result:
-    """Fit the method of a plan, compute the requested analyses, and return the result.
-
-    Parameters
-    ----------
-    plan : Plan
-        Data, method and parameters.
-
-    Raises
-    ------
-    UserError
-        If the data or a parameter cannot be used.
-    """
+    """Fit the method of a plan, compute the requested analyses, and return the result."""
     fitted = fit_estimator(plan)
     return describe_fit(plan, fitted, assess_confidence(plan, fitted))
 
@@ -96,17 +85,7 @@ def assess_confidence(
     *,
     announce: Callable[[str], None] = lambda _: None,
 ) -> Confidence:
-    """Return the significance and the stability of a fitted model, as far as the plan has them.
-
-    Parameters
-    ----------
-    plan : Plan
-        Data, and settings of the analyses.
-    fitted : FittedModel
-        The fitted estimator.
-    announce : callable
-        Function that is called with a sentence before each analysis.
-    """
+    """Return the significance and the stability of a fitted model, as far as the plan has them."""
     if not plan.confidence.is_given:
         return Confidence()
     with value_errors_as_user_errors():
@@ -135,26 +114,7 @@ def compare_methods(
     methods: Sequence[str] | None = None,
     announce: Callable[[str], None] = lambda _: None,
 ) -> Comparison:
-    """Fit several methods to the data of a plan, and return the fitted methods and their scores.
-
-    Parameters
-    ----------
-    plan : Plan
-        Data, parameters, and the name of the annotation with the known classes.
-    n_clusters : int or None
-        Number of clusters into which every tree is cut. If None, the number of known classes is
-        used. If `n_clusters` is None and no class is known, the trees are not cut.
-    methods : sequence of str or None, default=None
-        Keys of the methods; None stands for the default comparison.
-    announce : callable
-        Function that is called with a sentence before the methods are fitted.
-
-    Raises
-    ------
-    UserError
-        If the data are out-of-core, or if the data or a parameter cannot be used by any method. The
-        error of a method that failed while others succeeded is part of the comparison.
-    """
+    """Fit several methods to the data of a plan, and return the fitted methods and their scores."""
     refuse_out_of_core_comparison(plan.table)
     X, parameters = plan.data, plan.estimator.get_params()
     # Some methods, such as SHC, compare samples pair by pair, so every two samples must share an

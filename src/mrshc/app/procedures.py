@@ -17,31 +17,7 @@ _DEFAULT_LINKAGES = {"association": "ward", "cosa": "average"}
 def complete_procedure(
     method: str | None, parameters: Mapping[str, Any], *, paper: bool
 ) -> tuple[str, dict[str, Any], str]:
-    """Return the key of the method, its parameters, and a sentence on the procedure.
-
-    Parameters
-    ----------
-    method : str or None
-        Key of the method; None if the user did not give one.
-    parameters : mapping of str to object
-        Parameters by name. The value None stands for a parameter that the user did not give.
-    paper : bool
-        Whether the user asked for the procedure of the paper.
-
-    Returns
-    -------
-    method : str
-        The method; without any wish, the recommended one.
-    parameters : dict of str to object
-        The parameters, with the linkage.
-    sentence : str
-        A sentence that says which procedure is used and why.
-
-    Raises
-    ------
-    UserError
-        If the user asked for the procedure of the paper and for another method.
-    """
+    """Return the key of the method, its parameters, and a sentence on the procedure."""
     if paper and method not in (None, PAPER):
         raise UserError(
             f"--paper is the method {PAPER}, but --method {method} was given. Leave one of the two "

@@ -50,19 +50,7 @@ _MARKER_COLUMNS = (
 def build_result(
     plan: Plan, model: Any, fit_warnings: tuple[str, ...], *, confidence: Confidence
 ) -> Result:
-    """Return the result of a fitted estimator: its tables and its description.
-
-    Parameters
-    ----------
-    plan : Plan
-        The plan to which the estimator belongs, with the data.
-    model : estimator
-        The fitted estimator.
-    fit_warnings : tuple of str
-        Warnings of the fit, which are stored with the result.
-    confidence : Confidence
-        Significance and stability, as far as they were computed.
-    """
+    """Return the result of a fitted estimator: its tables and its description."""
     support = model.get_support()
     distances = model.sample_distances(plan.data)
     labels, search = _final_labels_and_search(model, distances)
@@ -236,16 +224,6 @@ def _cluster_statistics(
     The effect size of a feature is the sum of squares between clusters, divided by the total sum of
     squares. The score of a feature for a cluster is the difference between the mean of the cluster
     and that of all other samples, divided by the pooled standard deviation within the two groups.
-
-    Returns
-    -------
-    means : ndarray of shape (n_clusters, n_features)
-        Mean of each feature in each cluster.
-    effects : ndarray of shape (n_features,)
-        Effect size of each feature; NaN for constant features, or if there is only one cluster.
-    scores : ndarray of shape (n_clusters, n_features)
-        Score of each feature for each cluster; NaN for constant features, and infinite if the
-        feature varies only between the two groups. If there is only one cluster, there are no rows.
     """
     data = model.data_of_fit(plan.data)
     usual = np.delete(np.arange(len(labels)), getattr(model, "outlier_samples_", []))
@@ -642,17 +620,7 @@ def _score_clusters(plan: Plan, model: Any, labels: NDArray[np.intp]) -> dict[st
 def comparison_json_content(
     plan: Plan, comparison: Comparison, *, n_clusters: int | None
 ) -> dict[str, Any]:
-    """Return the content of comparison.json, from which the report is made.
-
-    Parameters
-    ----------
-    plan : Plan
-        The plan of the comparison, with the data.
-    comparison : Comparison
-        The fitted methods and their scores.
-    n_clusters : int or None
-        Number of clusters into which the trees were cut; None if the trees were not cut.
-    """
+    """Return the content of comparison.json, from which the report is made."""
     scores = convert_counts_to_integers(comparison.scores).reset_index()
     annotations = plan.table.sample_annotations
     classes = {} if plan.truth is None else {plan.truth: annotations[plan.truth].tolist()}

@@ -47,29 +47,6 @@ def read_anndata(
 
     The matrix stays on disk if `in_memory` is False, or if `in_memory` is None and the matrix takes
     up more than half of the free memory.
-
-    Parameters
-    ----------
-    path : str
-        Name of the file or the folder.
-    group : group of h5py or Zarr
-        The group in the file that contains X, obs and var.
-    open_matrix : callable, (str, str) -> array
-        Function that takes the name of a file and the name of a member of the file. It opens the
-        member without reading its values.
-    in_memory : bool or None
-        Whether the matrix is read into memory, as in `mrshc.io.read_table`.
-
-    Returns
-    -------
-    RawTable
-        The table, with samples in rows. If the matrix stays on disk, one of the notes states this.
-
-    Raises
-    ------
-    FlawError
-        If X, obs or var is absent or damaged, if the matrix is to be read but does not fit into
-        memory, or if the matrix is to stay on disk but cannot be read in blocks.
     """
     # If the group has no X, `read_anndata_group` raises a FlawError.
     X = StoredMatrix(path, open_matrix, inside="X") if has_member(group, "X") else None
@@ -84,24 +61,6 @@ def read_anndata_group(group: Any, *, X: StoredMatrix | None = None) -> RawTable
 
     Values are read only after the sizes of X, obs and var have been compared, since a damaged or
     manipulated file may declare any size.
-
-    Parameters
-    ----------
-    group : group of h5py or Zarr
-        The group that contains X, obs and var.
-    X : StoredMatrix or None, default=None
-        The matrix, if the values are to stay in the file; None if the values are to be read.
-
-    Returns
-    -------
-    RawTable
-        The table, with notes on absent chunks, rounded values and annotations that were left out.
-
-    Raises
-    ------
-    FlawError
-        If X, obs or var is absent or damaged, if their sizes do not match, or if the matrix is to
-        be read but does not fit into memory.
     """
     if absent := [name for name in ("X", "obs", "var") if not has_member(group, name)]:
         raise FlawError(
@@ -173,13 +132,6 @@ def _matrix_rounding_notes(
 class _AxisTable:
     """The names and annotations of the samples (obs) or of the features (var).
 
-    Parameters
-    ----------
-    group : group of h5py or Zarr
-        The group in which AnnData stores the data frame obs or var.
-    name : str
-        Name of the group in messages.
-
     Attributes
     ----------
     n_entries : int
@@ -187,12 +139,6 @@ class _AxisTable:
     skipped_annotations : list of str
         Quoted names of the annotations that `read_annotations` left out because their kind is not
         supported.
-
-    Raises
-    ------
-    FlawError
-        If the group is not a data frame in the format of AnnData 0.7 or later, or if the names in
-        it are damaged.
     """
 
     def __init__(self, group: Any, name: str) -> None:

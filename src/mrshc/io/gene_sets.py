@@ -52,11 +52,6 @@ class GeneSets(Mapping[str, tuple[str, ...]]):
     notes : tuple of str, default=()
         Sentences that state how the file was read.
 
-    See Also
-    --------
-    mrshc.io.read_gene_sets : Read gene sets from a file.
-    mrshc.gene_set_enrichment : Find the sets that are over-represented among markers.
-
     Examples
     --------
     >>> from mrshc.io import GeneSets
@@ -98,18 +93,6 @@ def read_gene_sets(path: str | os.PathLike[str]) -> GeneSets:
     GeneSets
         The sets. A gene that a line repeats counts once, and sets without genes are left out; both
         are stated in the attribute `notes`.
-
-    Raises
-    ------
-    TableError
-        If the file cannot be read, is not text in UTF-8 or UTF-16, contains a line without tabs or
-        without a name, names a set twice, or contains no set with genes. The message names the
-        line.
-
-    See Also
-    --------
-    mrshc.gene_set_enrichment : Find the sets that are over-represented among markers.
-    mrshc.io.read_table : Read a table of samples and features.
 
     References
     ----------

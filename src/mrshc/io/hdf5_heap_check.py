@@ -74,16 +74,6 @@ def _is_endless(content: bytes | mmap.mmap, start: int, checked: dict[int, int])
     A file that was manipulated to make this check slow may contain collections that overlap. The
     position of the next object does not depend on the collection. Objects that were checked in one
     collection are therefore not checked again in another.
-
-    Parameters
-    ----------
-    content : bytes or mmap
-        The content of the file.
-    start : int
-        Position of the collection.
-    checked : dict of int to int
-        Maps the positions of some objects to later positions. All objects from the first position
-        up to the later position have been checked. The dict is updated.
     """
     end = min(start + _read_unsigned(content, start + 8, 8), len(content))
     position = start + _HEADER_BYTES

@@ -47,16 +47,7 @@ def _own_control_group_memory() -> float:
 
 
 def control_group_memory(groups: str, *, mount: Path) -> float:
-    """Return the number of bytes that control groups still allow; infinity if there is no limit.
-
-    Parameters
-    ----------
-    groups : str
-        The control groups of a process, in the format of /proc/PID/cgroup.
-    mount : Path
-        The folder at which the control groups are mounted. In version 1 of control groups, each
-        controller has a subfolder with its name.
-    """
+    """Return the number of bytes that control groups still allow; infinity if there is no limit."""
     folders = _group_folders(groups, mount)
     return min((_remaining_memory(folder) for folder in folders), default=math.inf)
 
@@ -97,13 +88,6 @@ def refuse_larger_than_memory(shape: tuple[int, ...], dtype: np.dtype[Any]) -> N
     """Raise FlawError if a matrix would take up more than the free memory.
 
     Without this check, the operating system might end the process while the matrix is being read.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        Shape of the matrix.
-    dtype : dtype
-        Type of the values in memory.
     """
     needed, free = math.prod(shape) * dtype.itemsize, free_memory()
     if needed > free:

@@ -18,19 +18,6 @@ def mark_missing_values(table: RawTable, na_values: Collection[str]) -> None:
 
     Texts among numbers are replaced when a file is read, since they are not numbers. Here, numbers
     such as -999 are replaced by NaN, and annotations by None.
-
-    Parameters
-    ----------
-    table : RawTable
-        The table, which is changed.
-    na_values : collection of str
-        Texts and numbers that stand for missing values. A number stands for all its spellings: -999
-        is also the value -999.0.
-
-    Raises
-    ------
-    FlawError
-        If there are numbers in `na_values` and the values of the table stay in a file.
     """
     if not na_values:
         return

@@ -105,13 +105,6 @@ def find_numeric_annotations(values: NDArray[Any], titles: Sequence[str]) -> lis
 
     If half of the columns or more are suspected, none is returned: in a table of such quantities,
     they are the measurements.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_rows, n_columns)
-        The numbers, with NaN for missing values.
-    titles : sequence of str
-        Titles of the columns.
     """
     is_named = np.array([is_annotation_title(title) for title in titles])
     suspected = is_named | _are_whole_unlike_others(np.asarray(values), is_named)

@@ -31,36 +31,7 @@ def orient_table(
     annotations: pd.DataFrame | None = None,
     min_samples: int = MIN_SAMPLES,
 ) -> Table:
-    """Return a table with samples in rows, unique names and typed annotations.
-
-    Parameters
-    ----------
-    raw : RawTable
-        The table as it is stored in the file.
-    features : {"rows", "columns"} or None
-        Whether the features are in rows or in columns. If None, the orientation is determined from
-        the format, the annotations or the shape of the table.
-    truth : str or None
-        Title of an annotation of the samples. If the table has an annotation of the rows with this
-        title, the rows are assumed to be samples, and if it has one of the columns, the columns
-        are, unless `features` or the format states otherwise.
-    annotations : DataFrame or None, default=None
-        Annotations of the samples from a second table. The sample names in the second table are
-        used to determine whether the samples of `raw` are in rows or in columns.
-    min_samples : int, default=3
-        Smallest number of samples that is accepted.
-
-    Returns
-    -------
-    Table
-        The table, with notes on its orientation, names and missing values.
-
-    Raises
-    ------
-    FlawError
-        If the table has too few samples or features, if a name or an annotation is too long, or if
-        a sparse matrix that stays in its file would have to be transposed.
-    """
+    """Return a table with samples in rows, unique names and typed annotations."""
     side, reason = _find_feature_side(raw, features=features, truth=truth, annotations=annotations)
     X = raw.values.T if side == "rows" else raw.values
     n, p = X.shape

@@ -43,18 +43,6 @@ def predict_clusters(result: Result, X: Any) -> pd.DataFrame:
         and "second_distance" are those of the second nearest centre; they are missing if there is
         only one cluster. The index contains the names of the samples.
 
-    Raises
-    ------
-    UserError
-        If X has no names of features, lacks a feature that is needed or has it twice, if a
-        preprocessing step cannot be applied to the new samples, or if a sample cannot be compared
-        with the clusters.
-
-    See Also
-    --------
-    mrshc.io.load_result : Load a result that was written to a folder.
-    mrshc.MrSHC.predict : Describes the rule.
-
     Examples
     --------
     >>> from mrshc.io import load_result, predict_clusters, read_table

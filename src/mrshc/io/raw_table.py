@@ -154,24 +154,6 @@ def clean_unique_names(names: Sequence[str], kind: str) -> list[str]:
 
     Cleaning replaces control characters by blanks and removes characters that change the direction
     of text.
-
-    Parameters
-    ----------
-    names : sequence of str
-        The names as given in the file.
-    kind : str
-        The kind of object that is named, such as "sample". An empty name is replaced by the kind
-        and the position of the name, counted from 1.
-
-    Returns
-    -------
-    list of str
-        The names in the same order.
-
-    Raises
-    ------
-    FlawError
-        If a name has more than 32,767 characters.
     """
     cleaned = [clean_text(name) for name in names]
     if (longest := max(map(len, cleaned), default=0)) > _MAX_TEXT_LENGTH:
@@ -195,11 +177,6 @@ def rounding_notes(values: NDArray[np.floating[Any]]) -> list[str]:
     """Return a note, in a list, if some values are 2^53 or larger in magnitude.
 
     Double precision does not represent every whole number of this magnitude exactly.
-
-    Returns
-    -------
-    list of str
-        A list with the note; an empty list if all values are smaller than 2^53 in magnitude.
     """
     # fmax and fmin ignore NaN, and their method `reduce` needs no temporary array as large as the
     # data.
@@ -236,24 +213,6 @@ def parse_annotation(
     Values such as "007" or a barcode of twenty digits would change if they were read as numbers. An
     annotation with such a value is therefore returned as text. Whole numbers are returned as
     float64 if a value such as "1e20" does not fit into 64 bits.
-
-    Parameters
-    ----------
-    column : iterable
-        The values as given in the file: text, numbers or None.
-    decimal : str, default="."
-        Decimal mark of numbers that are given as text.
-
-    Returns
-    -------
-    ndarray or IntegerArray of shape (n_values,)
-        Array of dtype int64, float64 or object (text), or pandas' Int64 for whole numbers of which
-        some are missing. Missing values are NA in Int64, NaN in float64 and None in text.
-
-    Raises
-    ------
-    FlawError
-        If a value has more than 32,767 characters.
     """
     cells = [None if v is None or is_missing(str(v)) else clean_text(str(v)) for v in column]
     longest = max((len(cell) for cell in cells if cell is not None), default=0)

@@ -76,12 +76,7 @@ _VERSION_LIMIT = 10**6
 
 
 class ResultError(UserError):
-    """Raised if a folder does not contain a result that can be read; the message states the reason.
-
-    See Also
-    --------
-    mrshc.io.load_result : Load a result that was written to a folder.
-    """
+    """Raised if a folder has no result that can be read; the message states the reason."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -154,11 +149,6 @@ class Result:
     gene_sets : DataFrame or None, default=None
         The table of :func:`mrshc.gene_set_enrichment`, with clusters counted from 1; None if no
         gene sets were given.
-
-    See Also
-    --------
-    mrshc.io.load_result : Load a result that was written to a folder.
-    mrshc.MrSHC : The estimator, which describes the attributes that end with an underscore.
 
     Examples
     --------
@@ -315,17 +305,6 @@ class Result:
         -------
         labels : ndarray of shape (n_new_samples,)
             Cluster of each sample, counted from 0 as in `labels_`.
-
-        Raises
-        ------
-        UserError
-            If X has no names of features, lacks a feature that is needed or has it twice, or if a
-            preprocessing step cannot be applied to the new samples.
-
-        See Also
-        --------
-        mrshc.io.predict_clusters : Returns distances to the clusters as well.
-        mrshc.MrSHC.predict : Describes the rule.
         """
         from mrshc.io.prediction import predict_clusters
 
@@ -507,16 +486,7 @@ def columns_from_rows(rows: list[dict[str, Any]]) -> dict[str, NDArray[Any]]:
 
 
 def write_result(result: Result, folder: Path) -> None:
-    """Write a result to files, from which `load_result` can load the result again.
-
-    Parameters
-    ----------
-    result : Result
-        The result.
-    folder : Path
-        The folder to which the files are written. It must exist. Existing files with the same names
-        are overwritten.
-    """
+    """Write a result to files, from which `load_result` can load the result again."""
     tree = pd.DataFrame(result.linkage_matrix_, columns=LINKAGE_COLUMNS)
     tree = tree.astype({"left": int, "right": int, "size": int})
     _write_csv(result.samples, folder / "clusters.csv", index_label="sample")
@@ -571,13 +541,6 @@ def format_csv(table: pd.DataFrame, *, index_label: str | None = None) -> str:
 
     An apostrophe is put in front of text that a spreadsheet would read as a formula.
     `read_csv_columns` removes the apostrophe.
-
-    Parameters
-    ----------
-    table : DataFrame
-        The table.
-    index_label : str or None, default=None
-        Title of the column that contains the index; None if the index is not to be written.
     """
     table = _guard_formulas(table)
     has_index = index_label is not None
@@ -634,17 +597,6 @@ def load_result(folder: str | os.PathLike[str]) -> Result:
     -------
     Result
         The result. The functions of :mod:`mrshc.plotting` accept it in place of a fitted estimator.
-
-    Raises
-    ------
-    ResultError
-        If the folder does not contain a result, or if the result is incomplete, damaged, edited or
-        in another version of the format.
-
-    See Also
-    --------
-    mrshc.io.read_table : Read a table of samples and features.
-    mrshc.io.Result : The attributes of a result.
 
     Examples
     --------

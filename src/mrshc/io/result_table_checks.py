@@ -105,15 +105,7 @@ def has_gene_sets(about: About) -> bool:
 
 
 def check_condition(condition: Any, flaw: str) -> None:
-    """Raise FlawError if a condition is not met.
-
-    Parameters
-    ----------
-    condition : object
-        The condition, which is true if the content of the file is valid.
-    flaw : str
-        Description of the defect. It continues a sentence that begins with the name of the file.
-    """
+    """Raise FlawError if a condition is not met."""
     if not condition:
         raise FlawError(flaw)
 
@@ -208,11 +200,6 @@ def check_candidates(rows: Sequence[dict[str, Any]]) -> None:
     """Raise FlawError if a table of candidates is not valid input for plots and the report.
 
     An empty table is valid.
-
-    Parameters
-    ----------
-    rows : sequence of dict
-        The entry "search" of result.json, with one row for each candidate.
     """
     if not rows:
         return
@@ -242,17 +229,7 @@ def check_candidates(rows: Sequence[dict[str, Any]]) -> None:
 
 
 def read_tables(folder: Path, about: About, *, most_cuts: int) -> ResultTables:
-    """Return the tables of a result; raise FlawError if a table is damaged or contradicts another.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder of the result.
-    about : dict
-        The content of result.json, which states the numbers of rows and the annotations.
-    most_cuts : int
-        Largest number of clusters for which silhouettes are stored.
-    """
+    """Return the tables of a result; raise FlawError if one is damaged or contradicts another."""
     n = about["data"]["n_samples"]
     with prefix_file_name("linkage.csv"):
         linkage_matrix = _read_linkage(folder / "linkage.csv", n)

@@ -40,27 +40,7 @@ _MAX_LISTED_NAMES = 5
 def read_sample_annotations(
     path: str | os.PathLike[str], *, sheet: str | None = None
 ) -> pd.DataFrame:
-    """Return a table of annotations of the samples, read from delimited text or a workbook.
-
-    Parameters
-    ----------
-    path : str or path
-        Name of the file.
-    sheet : str or None, default=None
-        Name or number of the sheet of a workbook; None for the first.
-
-    Returns
-    -------
-    DataFrame
-        The table, with all cells as text. The decimal mark of the file is stored in
-        ``attrs["decimal"]``, and sentences on how the file was read in ``attrs["notes"]``.
-
-    Raises
-    ------
-    TableError
-        If the file cannot be read or is neither a table of delimited text nor a workbook, or if a
-        sheet is given and the file is not a workbook.
-    """
+    """Return a table of annotations of the samples, read from delimited text or a workbook."""
     try:
         with open_stream(path) as stream:
             content, decimal, notes = _read_rows(stream, sheet)
@@ -124,32 +104,7 @@ def _split_header(content: list[Row]) -> tuple[list[str], list[list[str]]]:
 def join_annotations(
     table: Table, annotations: pd.DataFrame, *, file_name: str, na_values: Collection[str] = ()
 ) -> Table:
-    """Return a table with additional annotations of the samples from a second table.
-
-    Parameters
-    ----------
-    table : Table
-        The table of samples and features.
-    annotations : DataFrame
-        The second table, as returned by `read_sample_annotations`. Its rows are matched to the
-        samples by the column that contains the most sample names of `table`.
-    file_name : str
-        Name of the second table in messages.
-    na_values : collection of str, default=()
-        Further texts and numbers that stand for missing annotations.
-
-    Returns
-    -------
-    Table
-        The table with the additional annotations, which are missing for samples without a row in
-        the second table. An existing annotation with the same title is replaced, except for samples
-        without a row in the second table.
-
-    Raises
-    ------
-    TableError
-        If no sample occurs in the second table, or if a sample occurs in more than one row.
-    """
+    """Return a table with additional annotations of the samples from a second table."""
     names = set(table.sample_names)
     key = max(annotations.columns, key=lambda c: len(names & set(annotations[c])))
     absent = _find_absent_samples(table, annotations[key], file_name=file_name)

@@ -87,32 +87,13 @@ def check_schema(value: Any, schema: Schema) -> None:
     use, because a full validator would be an additional dependency. The tests compare the function
     with a full validator. Numbers must also be finite, and whole numbers must fit into 64 bits,
     although the schemas do not state this.
-
-    Parameters
-    ----------
-    value : object
-        The content of a JSON file.
-    schema : mapping
-        The schema, as returned by `load_schema`.
     """
     if (violation := _find_violation(value, schema, root=schema, where="")) is not None:
         raise FlawError(violation)
 
 
 def _find_violation(value: Any, schema: Schema, *, root: Schema, where: str) -> str | None:
-    """Return a description of the first violation of a schema; None if there is no violation.
-
-    Parameters
-    ----------
-    value : object
-        A value in the file.
-    schema : mapping
-        The part of the schema that applies to `value`.
-    root : mapping
-        The whole schema, which contains the definitions that `schema` may refer to.
-    where : str
-        Keys that lead to `value` in the file, joined by periods; empty for the whole content.
-    """
+    """Return a description of the first violation of a schema; None if there is no violation."""
     if "$ref" in schema:
         schema = root["$defs"][schema["$ref"].removeprefix("#/$defs/")]
     if "const" in schema and value != schema["const"]:
@@ -258,15 +239,7 @@ def integer_type(
 def float_type(
     low: float = -_MAX_FLOAT64, high: float = _MAX_FLOAT64, *, allow_empty: bool = False
 ) -> ColumnType:
-    """Return the type of a column of numbers from `low` to `high`, inclusive.
-
-    Parameters
-    ----------
-    low, high : float
-        The smallest and the largest valid number; by default, any finite number is valid.
-    allow_empty : bool, default=False
-        Whether a cell may be empty; an empty cell is read as NaN.
-    """
+    """Return the type of a column of numbers from `low` to `high`, inclusive."""
     parse = _make_bounded_parser(float, low, high)
     return ColumnType(
         dtype=np.float64,
@@ -297,26 +270,6 @@ def read_csv_columns(
 
     Text such as "NA" and "001" is returned unchanged, and numbers are read exactly. By default,
     `pandas.read_csv` guarantees neither.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    types : mapping of str to ColumnType
-        Types of the columns by title, in the order of the columns in the file.
-    n_rows : int
-        Expected number of rows, not counting the header.
-
-    Returns
-    -------
-    dict of str to ndarray of shape (n_rows,)
-        The columns by title.
-
-    Raises
-    ------
-    FlawError
-        If the file is not CSV, does not have the expected columns and number of rows, or contains a
-        cell of the wrong type.
     """
     # In strict mode, a quotation mark that is not closed is an error. In the default mode, the rest
     # of the file would be read as one cell.

@@ -34,19 +34,6 @@ class StoredMatrix(DataMatrix):
 
     When the matrix is unpickled in another process, the file is opened again by its name.
 
-    Parameters
-    ----------
-    path : str
-        Name of the file.
-    open_matrix : callable, (str, str) -> array
-        Function that takes `path` and `inside`, and returns a memory map, a dataset, or the group
-        of a sparse matrix. The function must be importable, since it is pickled by its name.
-    inside : str, default=""
-        Name of the matrix in the file; empty if the file contains only the matrix.
-    transposed : bool, default=False
-        Whether the features are in rows in the file. If True, this object is the transpose of the
-        stored matrix.
-
     Attributes
     ----------
     node : memory map, dataset or group
@@ -162,19 +149,7 @@ def _reopen(
 
 
 def find_sparse_parts(node: Any) -> CompressedParts | None:
-    """Return the arrays that make up a sparse matrix; None if the matrix is dense.
-
-    Parameters
-    ----------
-    node : dataset, memory map or group
-        A matrix in a file, as returned by the library that opened the file. For a sparse matrix,
-        this is a group.
-
-    Raises
-    ------
-    FlawError
-        If the content is not a matrix of numbers, or if a sparse matrix is damaged.
-    """
+    """Return the arrays that make up a sparse matrix; None if the matrix is dense."""
     if hasattr(node, "shape"):
         check_numeric_matrix(node)
         return None
@@ -215,23 +190,7 @@ def damaged_sparse_matrix_error(error: StructureError) -> FlawError:
 
 
 def out_of_core_note(matrix: StoredMatrix, in_memory: bool | None) -> str | None:
-    """Return a note if a matrix is to stay in its file; None if it is to be read into memory.
-
-    Parameters
-    ----------
-    matrix : StoredMatrix
-        The matrix.
-    in_memory : bool or None
-        Whether the matrix is to be read into memory. If None, the matrix is read if it takes up no
-        more than half of the free memory.
-
-    Raises
-    ------
-    FlawError
-        If `in_memory` is True and the matrix does not fit into memory, or if the matrix is to stay
-        in its file but cannot be read in blocks. Large sparse matrices that are stored by rows
-        cannot be read in blocks.
-    """
+    """Return a note if a matrix is to stay in its file; None if it is to be read into memory."""
     if in_memory:
         memory.refuse_larger_than_memory(matrix.shape, matrix.dtype)
     has_room = in_memory is None and matrix.nbytes <= _MAX_MEMORY_SHARE * memory.free_memory()

@@ -49,12 +49,7 @@ _BYTE_ORDER_MARKS = {
 
 
 class TableError(UserError):
-    """Raised if a table cannot be read; the message names the file and states the reason.
-
-    See Also
-    --------
-    mrshc.io.read_table : Read a table of samples and features.
-    """
+    """Raised if a table cannot be read; the message names the file and states the reason."""
 
 
 class FlawError(Exception):
@@ -76,22 +71,6 @@ def open_stream(path: str | os.PathLike[str]) -> Iterator[io.BufferedReader]:
     """Open a file, a pipe or standard input, and decompress the content if it is compressed.
 
     The input is opened once and read once, since a pipe cannot be read again.
-
-    Parameters
-    ----------
-    path : str or path
-        Name of the file or the pipe; "-" for standard input.
-
-    Yields
-    ------
-    io.BufferedReader
-        The decompressed content.
-
-    Raises
-    ------
-    TableError
-        If the input cannot be opened or read, or if its compressed content is damaged. Errors that
-        occur while the caller reads the stream are also converted to TableError.
     """
     name = display_name(path)
     try:
@@ -257,21 +236,7 @@ def decode_head(head: bytes) -> str:
 
 @contextmanager
 def open_text(stream: io.BufferedReader) -> Iterator[tuple[io.TextIOWrapper, str]]:
-    """Decode a stream of text.
-
-    Parameters
-    ----------
-    stream : io.BufferedReader
-        The text as bytes, positioned at the beginning.
-
-    Yields
-    ------
-    text : io.TextIOWrapper
-        The whole text; line breaks are not converted.
-    head : str
-        The complete lines in the first 4 MiB, or the beginning of the first line if no line is
-        complete.
-    """
+    """Decode a stream of text."""
     head = peek_head(stream)
     # The first bytes may end within a line, so the text after the last line break is left out.
     complete, newline, rest = decode_head(head).rpartition("\n")

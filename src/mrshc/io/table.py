@@ -40,10 +40,6 @@ class Table:
         How often the name of each feature occurs in the file, where names need not be unique; None
         if every name occurs once.
 
-    See Also
-    --------
-    mrshc.io.read_table : Read a table from a file.
-
     Examples
     --------
     >>> import numpy as np

@@ -103,18 +103,6 @@ def read_table(
         The table: the matrix `X`, with samples in rows, and the names and annotations of samples
         and features.
 
-    Raises
-    ------
-    TableError
-        If a file cannot be read, if `path` does not contain a table of samples and features, if a
-        column or a row of numbers looks like an annotation, if the table `samples` has several rows
-        for a sample or none for all samples, or if an argument is not valid.
-
-    See Also
-    --------
-    mrshc.io.load_result : Load the result of a clustering.
-    mrshc.exports.gct : Write a table as GCT.
-
     Notes
     -----
     Cells that are empty or contain NA, NaN, N/A, #N/A, <NA> or null, in upper or lower case, are
@@ -230,10 +218,6 @@ def can_read_in_blocks(path: str | os.PathLike[str]) -> bool:
     -------
     bool
         Whether the format of the file allows the matrix to be read in blocks.
-
-    See Also
-    --------
-    mrshc.io.read_table : Read a table; `in_memory=False` leaves the values in the file.
 
     Examples
     --------

@@ -25,16 +25,6 @@ def refuse_unwritten_values(node: Any, name: str, *, may_be_empty: bool = True) 
     Without this check, a small file could therefore cause any amount of memory to be allocated, or
     any number of names to be generated. Arrays in stores that cannot list their content are not
     checked.
-
-    Parameters
-    ----------
-    node : dataset of h5py or array of Zarr
-        The array; its values are not read.
-    name : str
-        Name of the array in the message.
-    may_be_empty : bool, default=True
-        Whether an array of at most 1 MB is accepted if the file contains no bytes of it. This can
-        be valid because Zarr does not store chunks of zeros.
     """
     n_values = math.prod(node.shape)
     n_bytes = n_values * node.dtype.itemsize

@@ -52,31 +52,7 @@ class SheetCells:
 def read_sheet(
     content: Any, *, openpyxl: Any, sheet: str | None, parameter: str = "sheet"
 ) -> SheetCells:
-    """Return the cells of one sheet.
-
-    Parameters
-    ----------
-    content : seekable binary file
-        The workbook.
-    openpyxl : module
-        The library, which the caller has imported.
-    sheet : str or None
-        Name of the sheet, or its number, counted from 1; None for the first sheet.
-    parameter : str, default="sheet"
-        Parameter of `read_table` that names the sheet, for messages.
-
-    Returns
-    -------
-    SheetCells
-        The cells and notes on how the sheet was read. Rows above the table with a single cell, such
-        as a title, are left out.
-
-    Raises
-    ------
-    FlawError
-        If there is no such sheet, if the sheet is empty or has merged cells in its table, or if the
-        workbook does not contain the values of its formulas.
-    """
+    """Return the cells of one sheet."""
     with _open_workbook(content, openpyxl, data_only=True) as book:
         worksheet, notes = _find_sheet(book, sheet, parameter=parameter)
         name, part = worksheet.title, getattr(worksheet, "_worksheet_path", None)
@@ -184,17 +160,6 @@ def _refuse_merged_cells(content: Any, part: str, *, name: str, first_row: int) 
     """Raise FlawError if cells are merged in a row of the table.
 
     Only the first of several merged cells has a value, so the others would be read as missing.
-
-    Parameters
-    ----------
-    content : seekable binary file
-        The workbook.
-    part : str
-        Name of the sheet in the archive.
-    name : str
-        Name of the sheet in the message.
-    first_row : int
-        Number of the first row of the table.
     """
     content.seek(0)
     with zipfile.ZipFile(content) as archive, archive.open(part.lstrip("/")) as stream:
@@ -216,15 +181,6 @@ def _refuse_formulas_without_values(
     """Raise FlawError if an empty cell contains a formula whose value is not stored.
 
     Excel stores the value of each formula, but other programs write formulas without values.
-
-    Parameters
-    ----------
-    table : list of (int, list)
-        Numbers and values of the rows of the table.
-    worksheet : sheet of openpyxl
-        The same sheet, with formulas in place of their values.
-    n_columns : int
-        Number of columns of the table.
     """
     worksheet.reset_dimensions()
     known = dict(table)

@@ -114,16 +114,6 @@ def silhouettes(
         Axes with one bar for each sample; the figure is `ax.figure`. Notebooks show axes of a new
         figure as a picture.
 
-    Raises
-    ------
-    ValueError
-        If `widths`, `labels` and `names` do not have one entry for each sample, if their indexes do
-        not match, or if another argument is not valid.
-
-    See Also
-    --------
-    silhouette_rows : Return the order and positions of the bars.
-
     References
     ----------
     Rousseeuw, P. J. (1987). Silhouettes: a graphical aid to the interpretation and validation of
@@ -279,15 +269,6 @@ def markers(
         clusters, they share one panel, since a marker of one cluster is also a marker of the other
         cluster, with the opposite sign. Notebooks show the figure as a picture.
 
-    Raises
-    ------
-    ValueError
-        If `table` lacks a required column, or if another argument is not valid.
-
-    See Also
-    --------
-    marker_panels : Return the markers of each panel.
-
     Examples
     --------
     >>> import pandas as pd
@@ -411,17 +392,6 @@ def loadings(
     figure : matplotlib Figure
         Figure with one panel for each component; notebooks show the figure as a picture.
 
-    Raises
-    ------
-    ValueError
-        If there is no component, if the number of names differs from the number of features, or if
-        another argument is not valid.
-
-    See Also
-    --------
-    largest_loadings : Return the features that a panel shows.
-    mrshc.sparse_components : Compute sparse components.
-
     Examples
     --------
     >>> from mrshc.plotting import loadings
@@ -513,26 +483,7 @@ def _draw_signed_bars(
     colours: tuple[str, str],
     length: int = 18,
 ) -> None:
-    """Draw horizontal bars, with absolute values as lengths and signs as colours.
-
-    Parameters
-    ----------
-    ax : matplotlib Axes
-        Axes to draw in.
-    values : ndarray of shape (n_shown,)
-        Values from top to bottom.
-    names : sequence of length n_shown
-        Names of the values.
-    inches : float
-        Height of the axes in inches.
-    n_bars : int
-        Number of bars for which the axes have space. Panels of the same figure have the same
-        `n_bars`, so all bars have the same thickness.
-    colours : (str, str)
-        Colours of positive and of negative values.
-    length : int, default=18
-        Largest number of characters in a name.
-    """
+    """Draw horizontal bars, with absolute values as lengths and signs as colours."""
     bar_colours = np.where(values > 0, *colours)
     ax.barh(np.arange(values.size), np.abs(values), color=list(bar_colours), height=0.8)
     ax.set_ylim(n_bars - 0.4, -0.6)

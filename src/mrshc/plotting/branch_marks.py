@@ -98,15 +98,6 @@ def branch_marks(
     marks : list of BranchMark
         One entry for each node with a p-value or a support, in decreasing order of the rows.
 
-    Raises
-    ------
-    ValueError
-        If an argument is not valid, or belongs to another tree.
-
-    See Also
-    --------
-    dendrogram : Draw the tree with these values.
-
     Examples
     --------
     >>> from mrshc.plotting import branch_marks
@@ -142,24 +133,7 @@ def branch_marks(
 def significance_note(
     linkage_matrix: ArrayLike, labels: ArrayLike | None, *, significance: Any
 ) -> str:
-    """Return a note for the title of a plot whose clusters are not all significant.
-
-    Parameters
-    ----------
-    linkage_matrix : array-like of shape (n_samples - 1, 4)
-        The tree in scipy's format.
-    labels : array-like of shape (n_samples,) or None
-        Cluster of each sample that the plot shows; None if it shows no clusters.
-    significance : BranchSignificance, mapping, DataFrame or None
-        Significance of the branches, as in :func:`branch_marks`.
-
-    Returns
-    -------
-    note : str
-        "clusters not significant" if no split between clusters is significant, "1 of 3 splits
-        significant" if some are. The note is empty if all are, if there is only one cluster, or if
-        no node was tested.
-    """
+    """Return a note for the title of a plot whose clusters are not all significant."""
     if labels is None or significance is None:
         return ""
     n_significant, n_splits = count_significant_splits(
@@ -187,20 +161,7 @@ def count_significant_splits(
 
 
 def result_tests(result: Any) -> dict[str, Any] | None:
-    """Return the tests of the branches of a result, for the argument `significance` of plots.
-
-    Parameters
-    ----------
-    result : Result
-        Result, whose attribute `branches` numbers the nodes as in scipy.
-
-    Returns
-    -------
-    tests : dict or None
-        The columns `node` (row of the linkage matrix), `p_value`, `threshold`, `significant` and
-        `agreement` of the tested nodes, from the root downwards; None if the significance was not
-        computed.
-    """
+    """Return the tests of the branches of a result, for the argument `significance` of plots."""
     if result.branches is None or "p_value" not in result.branches:
         return None
     tested = result.branches[result.branches["p_value"].notna()]

@@ -114,15 +114,6 @@ def level_colours(
     colours : tuple of str
         Colours as `#RRGGBB`.
 
-    Raises
-    ------
-    ValueError
-        If `n_levels` is not an integer from 0 to 10**6.
-
-    See Also
-    --------
-    cluster_colours : Colours of clusters.
-
     Examples
     --------
     >>> from mrshc.plotting import PALETTE, level_colours
@@ -160,15 +151,6 @@ def cluster_colours(n_clusters: int, *, palette: Any = None) -> tuple[str, ...]:
     -------
     colours : tuple of str, of length n_clusters
         Colours as `#RRGGBB`.
-
-    Raises
-    ------
-    ValueError
-        If `n_clusters` is not an integer from 0 to 10**6, or if `palette` is not valid.
-
-    See Also
-    --------
-    level_colours : Colours of the levels of an annotation.
 
     Examples
     --------
@@ -209,14 +191,7 @@ def text_colour(colour: str) -> str:
 
 
 def sequential_colour(share: float) -> str:
-    """Return the colour of a number on a continuous scale, as `#RRGGBB`.
-
-    Parameters
-    ----------
-    share : float
-        Position of the number on the scale, from 0 (lowest number) to 1 (highest number). Positions
-        outside this range are clipped.
-    """
+    """Return the colour of a number on a continuous scale, as `#RRGGBB`."""
     position = float(np.clip(share, 0.0, 1.0)) * (len(_SEQUENTIAL_PALETTE) - 1)
     # The highest number is the end of the last interval. Without the limit, it would be assigned to
     # a further interval, which does not exist.
@@ -264,18 +239,6 @@ def annotation_bars(
     -------
     bars : tuple of AnnotationBar
         One bar for each annotation, in the order of the annotations.
-
-    Raises
-    ------
-    TypeError
-        If `annotations` is neither a mapping nor a DataFrame or Series.
-    ValueError
-        If an annotation does not contain one scalar value for each sample, if its index does not
-        match `samples`, if two columns have the same name, or if `colours` is not valid.
-
-    See Also
-    --------
-    dendrogram : Draw the bars below a tree.
 
     Examples
     --------
@@ -334,21 +297,7 @@ def count_levels(bars: Sequence[AnnotationBar]) -> int:
 
 
 def outlier_bars(model: Any, n: int) -> tuple[AnnotationBar, ...]:
-    """Return the bar that marks the outlying samples of a fit.
-
-    Parameters
-    ----------
-    model : fitted estimator or result
-        The model. Its attribute `outlier_samples_`, if it exists, contains the indices of the
-        outlying samples.
-    n : int
-        Number of samples.
-
-    Returns
-    -------
-    bars : tuple of AnnotationBar
-        A tuple with one bar, or an empty tuple if there are no outlying samples.
-    """
+    """Return the bar that marks the outlying samples of a fit."""
     outlying = set(map(int, getattr(model, "outlier_samples_", ())))
     if not outlying:
         return ()

@@ -85,16 +85,6 @@ def consensus_matrix(
         Axes with the matrix; the figure is `ax.figure`. Notebooks show axes of a new figure as a
         picture.
 
-    Raises
-    ------
-    ValueError
-        If the model has no attribute `linkage_matrix_`, or if an argument is not valid.
-
-    See Also
-    --------
-    mrshc.stability : Compute the consensus.
-    dendrogram : Draw the tree, with the support of its branches.
-
     Examples
     --------
     >>> from mrshc import HighVarianceHC, stability

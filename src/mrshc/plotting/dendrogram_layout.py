@@ -103,16 +103,6 @@ def dendrogram_lines(
     lines : DendrogramLines
         Order of the leaves, and corners of the bracket that represents each merge.
 
-    Raises
-    ------
-    ValueError
-        If `linkage_matrix` is not a valid tree, or if `distances` has the wrong shape.
-
-    See Also
-    --------
-    dendrogram : Draw a tree.
-    scipy.cluster.hierarchy.optimal_leaf_ordering : Swap branches to bring similar leaves together.
-
     Examples
     --------
     >>> from mrshc.plotting import dendrogram_lines
@@ -191,16 +181,6 @@ def clusters_of_merges(linkage_matrix: ArrayLike, labels: ArrayLike) -> NDArray[
         For each merge, the common label of all samples below the merge; -1 if these samples have
         different labels.
 
-    Raises
-    ------
-    ValueError
-        If `linkage_matrix` is not a valid tree, or if the number of labels differs from the number
-        of samples.
-
-    See Also
-    --------
-    dendrogram_lines : Return the coordinates of the bracket that represents each merge.
-
     Examples
     --------
     >>> from mrshc.plotting import clusters_of_merges
@@ -227,20 +207,6 @@ def singleton_branches(linkage_matrix: ArrayLike, labels: ArrayLike) -> list[tup
 
     A cluster of one sample contains no merge. Its colour can therefore be shown only by the leg
     above the sample, which belongs to the bracket of the merge that joins the sample to the tree.
-
-    Parameters
-    ----------
-    linkage_matrix : array-like of shape (n_samples - 1, 4)
-        The tree in scipy's format.
-    labels : array-like of shape (n_samples,)
-        Cluster of each sample.
-
-    Returns
-    -------
-    branches : list of (cluster, merge, side)
-        One tuple for each cluster of a single sample: the label of the cluster, the row in
-        `linkage_matrix` of the merge that joins the sample to the tree, and the leg of its bracket
-        (0 for the left leg, 1 for the right leg).
     """
     merges = check_linkage(linkage_matrix)[:, :2].astype(np.intp)
     sample_labels = np.asarray(labels).astype(np.intp)
@@ -257,13 +223,7 @@ def singleton_branches(linkage_matrix: ArrayLike, labels: ArrayLike) -> list[tup
 
 
 def height_label(model: Any) -> str:
-    """Return the label of the scale of heights of a tree.
-
-    Parameters
-    ----------
-    model : fitted estimator
-        Fitted estimator or result. Its attributes `metric` and `linkage` are used if they exist.
-    """
+    """Return the label of the scale of heights of a tree."""
     # The heights of Ward's, centroid and median linkage are on the scale of square roots.
     has_square_roots = getattr(model, "linkage", None) in EUCLIDEAN_LINKAGES
     is_correlation = getattr(model, "metric", None) == "correlation" and not has_square_roots
@@ -287,15 +247,6 @@ def cut_height(linkage_matrix: ArrayLike, k: int) -> float:
         0 if k = n_samples), and the first merge that the cut undoes. For k = 1, the height is
         slightly above the root.
 
-    Raises
-    ------
-    ValueError
-        If `linkage_matrix` is not a valid tree, or if `k` is not an integer from 1 to n_samples.
-
-    See Also
-    --------
-    clusters_of_merges : Return the cluster of each merge.
-
     Examples
     --------
     >>> from mrshc.plotting import cut_height
@@ -312,22 +263,7 @@ def cut_height(linkage_matrix: ArrayLike, k: int) -> float:
 
 
 def order_by_leaves(name: str, values: Iterable[Any], *, order: NDArray[np.intp]) -> list[Any]:
-    """Return the values of the samples in the order of the leaves, from left to right.
-
-    Parameters
-    ----------
-    name : str
-        Name of the argument `values` in the error message.
-    values : iterable of length n_samples
-        Values in the order of the samples.
-    order : ndarray of shape (n_samples,)
-        Indices of the samples from left to right.
-
-    Raises
-    ------
-    ValueError
-        If the number of values differs from the number of samples.
-    """
+    """Return the values of the samples in the order of the leaves, from left to right."""
     listed = list(values)
     if len(listed) != order.size:
         raise ValueError(
@@ -356,10 +292,6 @@ def shortened(name: Any, *, length: int = 18) -> str:
     text : str
         Text of at most `length` characters.
 
-    See Also
-    --------
-    shortened_names : Shorten several names such that different names stay different.
-
     Examples
     --------
     >>> from mrshc.plotting import shortened
@@ -387,10 +319,6 @@ def shortened_names(names: Iterable[Any], *, length: int = 18) -> list[str]:
     -------
     texts : list of str
         Shortened names, in the order of `names`. Equal names stay equal.
-
-    See Also
-    --------
-    shortened : Shorten one name.
 
     Examples
     --------
@@ -444,10 +372,6 @@ def fitting_labels(n: int, *, inches: float) -> LabelFit:
     -------
     fit : LabelFit
         Font size in points, and the number `step`: every `step`-th label is shown.
-
-    See Also
-    --------
-    shortened_names : Limit the length of names.
 
     Examples
     --------
@@ -505,10 +429,6 @@ def free_places(
     -------
     places : list of (x, y) or None
         Lower left corner of each label; None if none of the five positions is free.
-
-    See Also
-    --------
-    fitting_labels : Return the font size at which labels fit along an axis.
 
     Examples
     --------

@@ -76,18 +76,7 @@ def line_section(title: str, entries: Iterable[LegendEntry]) -> LegendSection:
 
 
 def draw_legend(owner: Any, sections: Sequence[LegendSection], **placement: Any) -> Any:
-    """Draw a legend with a title above the entries of each section, and return the legend.
-
-    Parameters
-    ----------
-    owner : matplotlib Axes or Figure
-        Object whose method `legend` is called.
-    sections : sequence of LegendSection
-        Sections from top to bottom. If they need several columns, no section is divided between
-        columns.
-    **placement
-        Further arguments of matplotlib's `legend`, such as `loc`.
-    """
+    """Draw a legend with a title above the entries of each section, and return the legend."""
     columns = [_column_rows(column) for column in legend_columns(sections)]
     # matplotlib divides a legend into columns with the same number of rows, so shorter columns are
     # filled with blank rows.
@@ -236,22 +225,7 @@ def size_in_inches(ax: Axes) -> tuple[float, float]:
 def label_ticks(
     axis: Any, names: Sequence[Any], *, fit: LabelFit, places: Any = None, length: int = 18
 ) -> list[int]:
-    """Write names along an axis, and return the indices of the names that were written.
-
-    Parameters
-    ----------
-    axis : matplotlib Axis
-        Axis to label, such as `ax.xaxis`. The labels of a horizontal axis are rotated.
-    names : sequence
-        Names of all entries, including those that are left out.
-    fit : LabelFit
-        Font size and step from :func:`mrshc.plotting.fitting_labels`. Every `step`-th name is
-        written.
-    places : array-like of shape (len(names),) or None, default=None
-        Positions of all entries on the axis. If None, the positions are 0, 1, ...
-    length : int, default=18
-        Largest number of characters in a label.
-    """
+    """Write names along an axis, and return the indices of the names that were written."""
     shown = list(range(0, len(names), fit.step))
     positions = np.arange(len(names)) if places is None else np.asarray(places)
     # All names are shortened together, since numbers are added where names would become equal.
@@ -274,15 +248,7 @@ def describe_step(step: int) -> str:
 def new_figure(
     width: float, height: float, *, size: tuple[float, float] | None = None
 ) -> DisplayedFigure:
-    """Return a new figure with a layout that leaves space for labels.
-
-    Parameters
-    ----------
-    width, height : float
-        Size in inches that suits the content. A width above 16 inches is reduced to 16 inches.
-    size : (float, float) or None, default=None
-        Width and height in inches that the user gave, which take precedence.
-    """
+    """Return a new figure with a layout that leaves space for labels."""
     # The figure is not created with pyplot, since pyplot keeps every figure in memory until the
     # figure is closed explicitly.
     figsize = (min(width, MAX_FIGURE_WIDTH), height) if size is None else size

@@ -10,26 +10,7 @@ from mrshc.shell.sample_alignment import align_samples, is_default_index, sample
 
 
 def resolve_sample_names(model: Any, names: Iterable[Any] | None) -> list[Any] | None:
-    """Return the names of the samples that a plot shows, in the order of the samples.
-
-    Parameters
-    ----------
-    model : fitted estimator or result
-        The model. Its attribute `sample_names_in_` exists if it was fitted to a DataFrame.
-    names : iterable or None
-        Names that the user gave; a Series is aligned by its index.
-
-    Returns
-    -------
-    names : list or None
-        The names that the user gave or, if there are none, the index of the fitted DataFrame. None
-        if the samples have no names, which includes the default index 0, 1, ...
-
-    Raises
-    ------
-    ValueError
-        If `names` is not an iterable, or if its index does not match the samples.
-    """
+    """Return the names of the samples that a plot shows, in the order of the samples."""
     if names is not None:
         given = check_names("names", names)
         return list(align_samples(given, sample_names(model), what="names"))

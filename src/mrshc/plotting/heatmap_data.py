@@ -40,15 +40,6 @@ def standardised(
     scaled : ndarray of shape (n_samples, n_features)
         Standardised values. All values of a constant feature are zero. Missing values are NaN.
 
-    Raises
-    ------
-    ValueError
-        If `selected` is not a two-dimensional array of real numbers.
-
-    See Also
-    --------
-    heatmap : Draw standardised features.
-
     Examples
     --------
     >>> from mrshc.plotting import standardised
@@ -91,15 +82,6 @@ def usual_samples(selected: ArrayLike, outlying: NDArray[np.intp] | None) -> NDA
     X : ndarray of shape (n_samples - n_outlying, n_features)
         Rows of the samples that are not outlying.
 
-    Raises
-    ------
-    ValueError
-        If `selected` is not a two-dimensional array of real numbers.
-
-    See Also
-    --------
-    standardised : Return the values that a heat map shows.
-
     Examples
     --------
     >>> import numpy as np
@@ -130,18 +112,6 @@ def correlation_distances(selected: ArrayLike) -> NDArray[np.float64]:
 
     The correlation of two features is computed from the samples in which both features are
     observed.
-
-    Parameters
-    ----------
-    selected : array-like of shape (n_samples, n_features)
-        Values of features; NaN marks a missing value.
-
-    Returns
-    -------
-    distances : ndarray of shape (n_features, n_features)
-        Symmetric matrix with zeros on the diagonal. The distance between two features is 1 if there
-        are fewer than three samples in which both features are observed, or if one of the features
-        is constant in these samples.
     """
     X = standardised(selected)
     observed: NDArray[np.bool_] = np.isfinite(X)
@@ -183,15 +153,6 @@ def feature_tree(selected: ArrayLike) -> NDArray[np.float64]:
     -------
     linkage_matrix : ndarray of shape (n_features - 1, 4)
         The tree in scipy's format.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than two features, or if `selected` is not a matrix of real numbers.
-
-    See Also
-    --------
-    heatmap : Draw the features in the order of this tree.
 
     Examples
     --------

@@ -74,26 +74,7 @@ def values_of_result(model: Any) -> Any:
 def features_to_draw(
     model: Any, table: ArrayLike, *, n: int, names: Iterable[Any] | None
 ) -> FeaturesToDraw:
-    """Return the features of a table that a heat map shows.
-
-    Parameters
-    ----------
-    model : fitted estimator or result
-        The model.
-    table : array-like of shape (n, n_passed)
-        The data of the fit, of which the selected features are drawn, or values of other features,
-        which are all drawn.
-    n : int
-        Number of samples.
-    names : iterable or None
-        Names that the user gave, of all features in the table or of those that are drawn.
-
-    Raises
-    ------
-    ValueError
-        If the table is not a matrix of real numbers with n rows and at least one column, or if the
-        number of names is wrong.
-    """
+    """Return the features of a table that a heat map shows."""
     given = check_names("feature_names", names)
     given = None if given is None else list(given)
     # The columns are picked before the values are checked, since other columns may contain text.

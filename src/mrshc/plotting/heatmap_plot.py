@@ -120,20 +120,6 @@ def heatmap(
         Figure whose first three axes are the heat map, the tree of samples and the tree of
         features. Notebooks show the figure as a picture.
 
-    Raises
-    ------
-    ValueError
-        If the model has no attribute `linkage_matrix_`, if the index of an argument does not match
-        the samples, or if an argument is not valid in another way.
-    TypeError
-        If `annotations` is neither a mapping nor a DataFrame or Series.
-
-    See Also
-    --------
-    dendrogram : Draw only the tree of samples.
-    standardised : Return the values that the heat map shows.
-    feature_tree : Return the tree of the features.
-
     Examples
     --------
     >>> from mrshc import HighVarianceHC
@@ -266,19 +252,7 @@ def _create_panels(
     sections: list[figure_parts.LegendSection],
     size: tuple[float, float] | None,
 ) -> _HeatmapPanels:
-    """Return a new figure with axes for the cells and both trees, and space for a legend.
-
-    Parameters
-    ----------
-    samples, features : list
-        Names of the samples and of the features.
-    n_bars : (int, int)
-        Numbers of annotation bars of the samples and of the features.
-    sections : list of LegendSection
-        Sections of the legend.
-    size : (float, float) or None
-        Width and height of the figure in inches that the user gave.
-    """
+    """Return a new figure with axes for the cells and both trees, and space for a legend."""
     width, height = _cells_size(len(samples), len(features))
     legend_width, legend_height = figure_parts.estimate_legend_size(sections)
     # The names of the samples are below the heat map, together with the axis label and the colour
@@ -379,19 +353,7 @@ def _draw_cells(
     colour_map: Colormap,
     limits: tuple[float, float],
 ) -> None:
-    """Draw standardised values as colours, and a colour bar below the heat map.
-
-    Parameters
-    ----------
-    panels : _HeatmapPanels
-        Panels of the figure.
-    cells : ndarray of shape (n_features, n_samples)
-        Standardised values; NaN marks a missing value.
-    colour_map : Colormap
-        Colours of the values.
-    limits : (float, float)
-        Values at the ends of the colour scale.
-    """
+    """Draw standardised values as colours, and a colour bar below the heat map."""
     ax = panels.cells
     image = ax.imshow(
         np.ma.masked_invalid(cells),

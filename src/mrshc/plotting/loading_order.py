@@ -24,15 +24,6 @@ def largest_loadings(component: ArrayLike, top: int) -> NDArray[np.intp]:
         Indices of the features, in decreasing order of the absolute loading. Features with a
         loading of zero are left out.
 
-    Raises
-    ------
-    ValueError
-        If `component` is not a vector of real numbers, or if `top` is not a positive integer.
-
-    See Also
-    --------
-    loadings : Draw the loadings of all components.
-
     Examples
     --------
     >>> from mrshc.plotting import largest_loadings

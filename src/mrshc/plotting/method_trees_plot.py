@@ -95,18 +95,6 @@ def dendrograms(
     figure : matplotlib Figure
         Figure with one panel for each method; notebooks show the figure as a picture.
 
-    Raises
-    ------
-    ValueError
-        If `models` is not a mapping from names to fitted estimators, if none of them has a tree, or
-        if another argument is not valid.
-    TypeError
-        If `annotations` is neither a mapping nor a DataFrame or Series.
-
-    See Also
-    --------
-    dendrogram : Draw one tree.
-
     Examples
     --------
     >>> from mrshc import HighVarianceHC

@@ -18,20 +18,7 @@ def is_model(value: Any) -> bool:
 
 
 def silhouettes_of_model(model: Any, X: Any) -> tuple[Any, Any]:
-    """Return the silhouette widths of the samples of a model, and their clusters.
-
-    Parameters
-    ----------
-    model : fitted estimator or result
-        The model.
-    X : array-like of shape (n_samples, n_features) or None
-        The data of the fit; None for a result, which contains the silhouette widths.
-
-    Raises
-    ------
-    ValueError
-        If the model has no clusters, or if the widths cannot be computed.
-    """
+    """Return the silhouette widths of the samples of a model, and their clusters."""
     labels = _labels_of(model, "silhouettes")
     if hasattr(model, "samples") and "silhouette" in model.samples:
         return model.samples["silhouette"].to_numpy(), labels
@@ -66,21 +53,7 @@ def markers_of_model(model: Any, X: Any) -> tuple[Any, int]:
 
 
 def loadings_of_model(model: Any, feature_names: Any) -> tuple[Any, list[Any]]:
-    """Return the loadings of a model, one component in each row, and the names of all features.
-
-    Parameters
-    ----------
-    model : fitted estimator or result
-        Model with sparse components, or with one weight for each feature.
-    feature_names : iterable or None
-        Names that the user gave; a Series is aligned by its index. If None, the names are those of
-        the fitted DataFrame, or 0, 1, ... without them.
-
-    Raises
-    ------
-    ValueError
-        If the model has no loadings, or if the index of `feature_names` does not match.
-    """
+    """Return the loadings of a model, one component in each row, and the names of all features."""
     if hasattr(model, "features") and hasattr(model, "loadings"):  # a result
         values: Any = model.loadings.to_numpy().T
         known: list[Any] | None = list(model.features.index)

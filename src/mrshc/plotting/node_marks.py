@@ -56,19 +56,7 @@ _SUPPORT_NOTE = (
 def draw_branch_marks(
     ax: Axes, marks: Sequence[BranchMark], *, lines: DendrogramLines, obstacles: Sequence[Any] = ()
 ) -> None:
-    """Draw a marker at each node with a p-value or a support, and write these values next to it.
-
-    Parameters
-    ----------
-    ax : matplotlib Axes
-        Axes in which the tree, its legend and its title have been drawn.
-    marks : sequence of BranchMark
-        P-values and support. If space is short, the first labels are preferred.
-    lines : DendrogramLines
-        Coordinates of the tree.
-    obstacles : sequence of matplotlib Text
-        Text in the axes that labels must not cover.
-    """
+    """Draw a marker at each node with a p-value or a support, and write these values next to it."""
     n = lines.order.size
     tips = [lines.tip(n + mark.node) for mark in marks]
     for mark, (x, y) in zip(marks, tips, strict=True):
@@ -122,17 +110,6 @@ def label_nodes(
     """Write a label at each node where it overlaps neither another label nor a marker.
 
     If there is no such position, the label is left out.
-
-    Parameters
-    ----------
-    ax : matplotlib Axes
-        Axes in which the tree has been drawn.
-    labels : sequence of str
-        Labels, which may have several lines.
-    tips : sequence of (x, y)
-        Coordinates of the nodes.
-    obstacles : sequence of (left, bottom, right, top)
-        Boxes that labels must not overlap, in points from the lower left corner of the axes.
     """
     # Overlaps are computed in points, since the two axes have different units.
     points = np.array(figure_parts.size_in_inches(ax)) * POINTS_PER_INCH

@@ -34,20 +34,7 @@ class DisplayedFigure(Figure):
     """Figure that notebooks show as a picture, even if pyplot is not imported."""
 
     def add_subplot(self, *position: Any, **options: Any) -> Any:
-        """Add axes to the figure as in matplotlib; notebooks show these axes, too.
-
-        Parameters
-        ----------
-        *position : object
-            Position in a grid.
-        **options : object
-            Options of :meth:`matplotlib.figure.Figure.add_subplot`.
-
-        Returns
-        -------
-        ax : matplotlib Axes
-            The new axes.
-        """
+        """Add axes to the figure as in matplotlib; notebooks show these axes, too."""
         # Polar axes and other projections have classes of their own.
         if not {"axes_class", "projection", "polar"} & set(options):
             options["axes_class"] = DisplayedAxes

@@ -59,28 +59,7 @@ def check_colour_map(name: str, colour_map: Any) -> Colormap:
 
 
 def check_palette(name: str, palette: Any, *, n: int) -> tuple[str, ...]:
-    """Return the colours of a palette as `#RRGGBB`.
-
-    Parameters
-    ----------
-    name : str
-        Name of the argument in error messages.
-    palette : str, Colormap or iterable of colours
-        The palette. Of a colour map with at most 20 colours, such as "Set2", all colours are
-        returned; of a continuous colour map, `n` colours at equal distances.
-    n : int
-        Number of colours that are needed. A list of colours may be shorter or longer.
-
-    Returns
-    -------
-    colours : tuple of str
-        At least one colour.
-
-    Raises
-    ------
-    ParameterError
-        If the palette is of another type or empty, or if a colour is not valid.
-    """
+    """Return the colours of a palette as `#RRGGBB`."""
     if isinstance(palette, str | Colormap):
         scale = check_colour_map(name, palette)
         if isinstance(scale, ListedColormap) and scale.N <= _MAX_SEPARATE_COLOURS:

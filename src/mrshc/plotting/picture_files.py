@@ -84,19 +84,7 @@ def _preserve_axes_positions(figure: Any) -> Iterator[None]:
 
 
 def save_unchanged(figure: Any, target: Any, *, file_format: str, dpi: float) -> None:
-    """Save a figure to a file or a stream; the figure itself is not changed.
-
-    Parameters
-    ----------
-    figure : matplotlib Figure
-        Figure to save.
-    target : path or binary stream
-        Where the content is written.
-    file_format : {"png", "svg", "pdf"}
-        Format of the file.
-    dpi : float
-        Resolution in dots per inch.
-    """
+    """Save a figure to a file or a stream; the figure itself is not changed."""
     with (
         own_style(),
         mpl.rc_context(_FILE_SETTINGS),
@@ -122,16 +110,6 @@ def write_picture(figure: Any, path: str | Path, *, dpi: float = PRINT_DPI) -> N
     dpi : float, default=300
         Resolution in dots per inch, from 10 to 2400. In SVG and PDF files, only the cells of heat
         maps have a resolution.
-
-    Raises
-    ------
-    ValueError
-        If an argument is not valid, or the suffix is none of .png, .svg and .pdf.
-
-    See Also
-    --------
-    mrshc.plotting.dendrogram : Draw a tree.
-    mrshc.plotting.heatmap : Draw the selected features.
 
     Examples
     --------

@@ -85,31 +85,7 @@ PICTURES: dict[str, Picture] = {}
 
 
 def register(picture: Picture) -> Picture:
-    """Add a plot to the registry, and return the plot.
-
-    Parameters
-    ----------
-    picture : Picture
-        Plot to add. No other plot with the same name may be registered.
-
-    Returns
-    -------
-    picture : Picture
-        The plot that was passed.
-
-    Raises
-    ------
-    ValueError
-        If a plot with the same name is already registered.
-
-    Examples
-    --------
-    The plots of this package are registered on import:
-
-    >>> from mrshc.plotting.result_pictures import PICTURES
-    >>> PICTURES["dendrogram"].files
-    ('dendrogram.svg', 'dendrogram.png')
-    """
+    """Add a plot to the registry, and return the plot."""
     if picture.name in PICTURES:
         raise ValueError(
             f"A picture named {picture.name!r} is already registered. Choose another name."
@@ -149,19 +125,7 @@ def _with_note(title: str, note: str) -> str:
 
 
 def features_for_heatmap(result: Any) -> pd.DataFrame:
-    """Return the values of the selected features that a heat map shows.
-
-    Parameters
-    ----------
-    result : Result
-        Result whose attribute `selected` contains the values of the selected features.
-
-    Returns
-    -------
-    values : DataFrame of shape (n_samples, n_shown)
-        Values of all selected features or, if more than 1000 features are selected, of the 1000
-        features with the largest effect sizes.
-    """
+    """Return the values of the selected features that a heat map shows."""
     selected: pd.DataFrame = result.selected
     if selected.shape[1] <= _MAX_HEATMAP_ROWS:
         return selected

@@ -63,11 +63,6 @@ class Curve:
         Text that is shown next to the point of each candidate; an empty string for no text.
     chosen : int
         Position of the chosen candidate, counted from zero.
-
-    See Also
-    --------
-    SearchStory : All curves of a search, with explanatory text.
-    mrshc.plotting.search_curves : Plot the curves of a search.
     """
 
     heading: str
@@ -97,11 +92,6 @@ class SearchStory:
     screened_out : str
         Text for the legend of the curves. It gives the reason why candidates are screened out, for
         example "fewer than 3 clusters". The text is empty if candidates are never screened out.
-
-    See Also
-    --------
-    mrshc.plotting.search_story : Return the explanation for a table of candidates.
-    mrshc.plotting.search_curves : Plot the curves of a search.
     """
 
     verdict: str
@@ -119,19 +109,7 @@ def make_curve(
     ticks: Iterable[Any],
     chosen: int,
 ) -> Curve:
-    """Return a curve without error bars or notes, in which the state of every candidate is "kept".
-
-    Parameters
-    ----------
-    values : ndarray of shape (m,)
-        Score of each of the m candidates.
-    heading, x_name, y_name : str
-        Titles of the plot and of its axes.
-    ticks : iterable of length m
-        Values that are converted to tick labels, for example the rank of each candidate.
-    chosen : int
-        Position of the chosen candidate, counted from zero.
-    """
+    """Return a curve without error bars or notes, in which all candidates are "kept"."""
     return Curve(
         heading=heading,
         x_name=x_name,
@@ -166,16 +144,6 @@ def search_story(table: Table) -> SearchStory:
         Text that states the choice and explains how it was made, and curves of the scores that were
         compared. There are no curves if there was only one candidate.
 
-    Raises
-    ------
-    ValueError
-        If `table` is neither a mapping nor a DataFrame, or if it lacks the column "chosen" or the
-        column with the parameter of the candidates.
-
-    See Also
-    --------
-    search_curves : Draw the curves.
-
     Examples
     --------
     >>> from mrshc.plotting import search_story
@@ -201,15 +169,7 @@ def chosen_row(table: Table) -> int:
 
 
 def describe_choice(table: Table, score: str) -> str:
-    """Return text that describes the candidate that a search chose.
-
-    Parameters
-    ----------
-    table : mapping of str to ndarray
-        Table of candidates, with a row for each pair (q, r) of a number of features and a rank.
-    score : str
-        Name and value of the score of the chosen candidate, for example "average silhouette 0.60".
-    """
+    """Return text that describes the candidate that a search chose."""
     row = chosen_row(table)
     q, n_features = int(table["n_features_target"][row]), int(table["n_features"][row])
     # The number of selected features may differ from q, since Algorithm 1 cannot always find a set
@@ -297,19 +257,7 @@ def _best_row_of_each_target(table: Table) -> NDArray[np.intp]:
 
 
 def _silhouette_curve(table: Table, rows: NDArray[np.intp], *, over: str, heading: str) -> Curve:
-    """Return a curve of the average silhouettes of selected candidates.
-
-    Parameters
-    ----------
-    table : mapping of str to ndarray
-        Table of candidates.
-    rows : ndarray of shape (m,)
-        Rows of the candidates to show, one of which is the chosen candidate.
-    over : {"rank", "n_features_target"}
-        Column of the table that provides the tick labels.
-    heading : str
-        Title of the plot.
-    """
+    """Return a curve of the average silhouettes of selected candidates."""
     by_rank = over == "rank"
     # The note next to a point gives its rank. Notes are omitted if the rank is shown on the
     # horizontal axis or if all candidates have the same rank.

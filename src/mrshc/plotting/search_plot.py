@@ -72,16 +72,6 @@ def search_curves(
         Figure with one panel for each curve; notebooks show the figure as a picture. If there was
         only one candidate, the figure contains a sentence to this effect instead of panels.
 
-    Raises
-    ------
-    ValueError
-        If the model has no attribute `search_results_`, or if an argument is not valid in another
-        way.
-
-    See Also
-    --------
-    search_story : Return the content of the plot as data and sentences.
-
     Examples
     --------
     >>> from types import SimpleNamespace

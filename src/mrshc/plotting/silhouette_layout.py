@@ -56,16 +56,6 @@ def silhouette_rows(widths: ArrayLike, labels: ArrayLike) -> SilhouetteRows:
     rows : SilhouetteRows
         Order and positions of the samples, and names and averages of the clusters.
 
-    Raises
-    ------
-    ValueError
-        If `widths` does not consist of real numbers, if `widths` and `labels` are not
-        one-dimensional arrays of the same length, or if they are empty.
-
-    See Also
-    --------
-    silhouettes : Draw the silhouette widths.
-
     Examples
     --------
     >>> from mrshc.plotting import silhouette_rows

@@ -57,15 +57,6 @@ def split_marks(tests: Table) -> list[SplitMark]:
     marks : list of SplitMark
         Outcome for each tested node.
 
-    Raises
-    ------
-    ValueError
-        If `tests` is neither a mapping nor a DataFrame, or if it lacks a required column.
-
-    See Also
-    --------
-    gap_tests : Draw the outcomes on the tree.
-
     Notes
     -----
     Splitting a node decreases the log of the within-cluster dispersion by `drop`. In simulated

@@ -56,16 +56,6 @@ def marker_panels(table: Any, n_clusters: int, *, top: int) -> list[MarkerPanel]
         One panel for each cluster. If there are two clusters, there is only one panel, since a
         marker of one cluster is also a marker of the other cluster, with the opposite sign.
 
-    Raises
-    ------
-    ValueError
-        If `table` lacks a required column, if `n_clusters` is not an integer from 1 to 10**6, or if
-        `top` is not a positive integer.
-
-    See Also
-    --------
-    markers : Draw the panels.
-
     Examples
     --------
     >>> import pandas as pd

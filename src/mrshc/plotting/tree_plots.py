@@ -174,21 +174,6 @@ def dendrogram(
         Axes with the tree; the figure is `ax.figure`. Notebooks show axes of a new figure as a
         picture.
 
-    Raises
-    ------
-    ValueError
-        If the model has no attribute `linkage_matrix_`, if the index of an argument does not match
-        the samples, or if an argument is not valid in another way.
-    TypeError
-        If `annotations` is neither a mapping nor a DataFrame or Series.
-
-    See Also
-    --------
-    heatmap : Draw the tree with the values of the selected features.
-    dendrograms : Draw the trees of several methods.
-    consensus_matrix : Draw how often samples are in the same cluster.
-    gap_tests : Draw the tree with the outcomes of its gap tests.
-
     Examples
     --------
     >>> from mrshc import HighVarianceHC
@@ -278,15 +263,7 @@ def colour_clusters(model: Any, palette: Any) -> ColouredClusters | None:
 def tree_legend_sections(
     bars: Sequence[AnnotationBar], clusters: ColouredClusters | None
 ) -> list[figure_parts.LegendSection]:
-    """Return the legend sections that explain the annotation bars and the colours of clusters.
-
-    Parameters
-    ----------
-    bars : sequence of AnnotationBar
-        Bars below the tree.
-    clusters : ColouredClusters or None
-        The clusters; None if branches are not coloured.
-    """
+    """Return the legend sections that explain the annotation bars and the colours of clusters."""
     sections = [
         figure_parts.patch_section(shortened(bar.name, length=26), bar.legend) for bar in bars
     ]
@@ -318,20 +295,7 @@ def _create_axes(
 def draw_tree(
     ax: Axes, lines: DendrogramLines, *, linkage_matrix: Any, clusters: ColouredClusters | None
 ) -> None:
-    """Draw the brackets of a tree, in the colours of the clusters if `clusters` is given.
-
-    Parameters
-    ----------
-    ax : matplotlib Axes
-        Axes to draw in.
-    lines : DendrogramLines
-        Coordinates of the brackets.
-    linkage_matrix : array-like of shape (n_samples - 1, 4)
-        The tree in scipy's format.
-    clusters : ColouredClusters or None
-        The clusters. Brackets inside a cluster have the colour of the cluster; brackets that join
-        several clusters are grey. If None, all brackets are grey.
-    """
+    """Draw the brackets of a tree, in the colours of the clusters if `clusters` is given."""
     n_merges = len(lines.forks)
     colours = [NEUTRAL_COLOUR] * n_merges
     segments = [*lines.forks]
@@ -382,17 +346,6 @@ def draw_annotation_bars(
 
     The bars are drawn in the same axes as the tree, below height zero, so they stay aligned with
     the leaves when the figure is resized.
-
-    Parameters
-    ----------
-    ax : matplotlib Axes
-        Axes in which the tree has been drawn.
-    bars : sequence of AnnotationBar
-        Bars from top to bottom.
-    lines : DendrogramLines
-        Coordinates of the tree.
-    side : {"left", "right"}, default="left"
-        Side of the axes on which the names of the bars are written.
     """
     if not bars:
         return
@@ -534,17 +487,6 @@ def gap_tests(
     ax : matplotlib Axes
         Axes with the tree; the figure is `ax.figure`. Numbers for which there is no space are left
         out.
-
-    Raises
-    ------
-    ValueError
-        If the model lacks one of the two attributes, as all but MrSHC do, if no node was tested,
-        or if another argument is not valid.
-
-    See Also
-    --------
-    split_marks : Return the outcome of each test.
-    dendrogram : Draw the tree with annotations.
 
     References
     ----------

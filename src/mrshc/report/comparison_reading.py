@@ -14,24 +14,7 @@ from mrshc.io.streams import FlawError
 
 
 def read_comparison(folder: Path) -> dict[str, Any]:
-    """Return the validated content of the file of a comparison of methods.
-
-    Parameters
-    ----------
-    folder : Path
-        Folder that contains the comparison.
-
-    Returns
-    -------
-    about : dict
-        Content of comparison.json. It conforms to the schema of the file, and its entries are
-        consistent with each other.
-
-    Raises
-    ------
-    UserError
-        If the file is damaged, or was written in another version of the file format.
-    """
+    """Return the validated content of the file of a comparison of methods."""
     path = folder / COMPARISON_FILE
     try:
         about = read_json(path)

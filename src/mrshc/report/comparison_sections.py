@@ -53,18 +53,7 @@ class ComparisonRun:
 
 
 def comparison_content(about: dict[str, Any]) -> dict[str, Any]:
-    """Return the variables of the template comparison.html.
-
-    Parameters
-    ----------
-    about : dict
-        Content of comparison.json.
-
-    Returns
-    -------
-    content : dict
-        Title of the page, text below the title (`lead`), and sections.
-    """
+    """Return the variables of the template comparison.html."""
     n_samples, n_methods = len(about["samples"]), len(_fitted_methods(about))
     return {
         "title": f"Comparison of {n_methods} methods on {n_samples:,} samples",

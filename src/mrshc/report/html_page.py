@@ -29,29 +29,7 @@ _SCRIPTS = (
 
 
 def render_page(template: str, *, content: Mapping[str, Any], data: Any) -> str:
-    """Return a complete page as HTML.
-
-    Parameters
-    ----------
-    template : str
-        Name of a file in templates/.
-    content : mapping of str to object
-        Variables of the template, including `title` and `lead`. Text is escaped when it is inserted
-        into the template.
-    data : object
-        Data that the scripts of the page draw. The data must be serialisable as JSON.
-
-    Returns
-    -------
-    html : str
-        The page, which contains its scripts, style sheet and data.
-
-    Raises
-    ------
-    jinja2.UndefinedError
-        If the template uses a variable that is missing from `content` and is not one of the
-        variables that every page has, such as scripts and data.
-    """
+    """Return a complete page as HTML."""
     return _environment().get_template(template).render({**content, **_layout_variables(data)})
 
 
@@ -105,18 +83,6 @@ def security_policy(*, scripts: Iterable[str], style: str) -> str:
     escaped. The policy is an additional protection, in case a name is nevertheless interpreted as
     markup. Under the policy, the browser runs only the given scripts, which it identifies by their
     SHA-256 hashes. The browser does not load anything from a network.
-
-    Parameters
-    ----------
-    scripts : iterable of str
-        Contents of all script elements of the page.
-    style : str
-        Content of the style element of the page.
-
-    Returns
-    -------
-    policy : str
-        The policy in the format of the HTTP header Content-Security-Policy.
     """
     # Plotly inserts an empty style element and then adds rules to this element individually. The
     # browser checks the hash of the text of the element, and this text is empty.

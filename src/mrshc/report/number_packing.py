@@ -44,21 +44,7 @@ class PackedValues:
 
 
 def pack_values(values: NDArray[np.float64], *, outlying: NDArray[np.intp]) -> PackedValues:
-    """Return values in single precision, centred and scaled separately for each feature.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_samples, n_features)
-        Values of the features. NaN and infinite values are treated as missing.
-    outlying : ndarray of int
-        Indices of samples that are not used to compute the centre and the scale of a feature,
-        unless the feature is observed only in these samples.
-
-    Returns
-    -------
-    packed : PackedValues
-        Centred and scaled values, with the centres and scales.
-    """
+    """Return values in single precision, centred and scaled separately for each feature."""
     X = np.where(np.isfinite(values), values, np.nan)
     usual = X.copy()
     usual[outlying] = np.nan
@@ -105,14 +91,5 @@ def _binary_exponent(sizes: NDArray[np.float64]) -> NDArray[np.intc]:
 
 
 def encode_base64(values: Any, dtype: str) -> str:
-    """Return the bytes of an array as base64 text, row by row.
-
-    Parameters
-    ----------
-    values : array-like
-        Numbers to encode.
-    dtype : str
-        Data type in numpy's notation, including the byte order, such as "<f4". The scripts of the
-        page expect little-endian numbers, which "<" denotes.
-    """
+    """Return the bytes of an array as base64 text, row by row."""
     return b64encode(np.ascontiguousarray(values, dtype=dtype).tobytes()).decode("ascii")

@@ -36,18 +36,7 @@ _MISSING_CONSENSUS = 255
 
 
 def result_data(result: Result) -> dict[str, Any]:
-    """Return the data that the scripts of the report of a result draw.
-
-    Parameters
-    ----------
-    result : Result
-        Result to show.
-
-    Returns
-    -------
-    data : dict
-        Data that can be serialised as JSON. Matrices are encoded in base64.
-    """
+    """Return the data that the scripts of the report of a result draw."""
     selected, features = _selected_by_effect(result)
     # Outlying samples would distort the correlations on which the tree of features is based.
     usual = usual_samples(selected, result.outlier_samples_)
@@ -231,16 +220,6 @@ def marker_contrasts(result: Result) -> list[ContrastMarkers]:
 
     The contrast of a cluster compares the cluster with all other samples. The contrast of a split
     compares the two branches of the split.
-
-    Parameters
-    ----------
-    result : Result
-        Result whose attribute `markers` is the table of markers.
-
-    Returns
-    -------
-    contrasts : list of ContrastMarkers
-        Contrasts of clusters, followed by contrasts of splits.
     """
     # Clusters without markers are included, so that the page can state that these clusters have no
     # markers. Splits without markers are left out, since there are many such splits.
@@ -375,18 +354,7 @@ def _marker_column_values(values: pd.Series, *, numeric: bool) -> list[Any]:
 
 
 def comparison_data(about: dict[str, Any]) -> dict[str, Any]:
-    """Return the data that the scripts of the report of a comparison draw.
-
-    Parameters
-    ----------
-    about : dict
-        Content of comparison.json.
-
-    Returns
-    -------
-    data : dict
-        Data that can be serialised as JSON.
-    """
+    """Return the data that the scripts of the report of a comparison draw."""
     n = len(about["samples"])
     bars = annotation_bars(about["annotations"], n)
     return {
@@ -425,11 +393,6 @@ def curve_data(search: dict[str, NDArray[Any]]) -> list[dict[str, Any]]:
     """Return the curves that explain why a search chose its candidate, as plain data.
 
     The list is empty if there was no search.
-
-    Parameters
-    ----------
-    search : dict of str to ndarray
-        Table of candidates; empty for methods without a search.
     """
     return [
         asdict(curve)

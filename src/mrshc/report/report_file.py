@@ -18,25 +18,7 @@ REPORT = "report.html"
 
 
 def write_report(folder: Path) -> Path:
-    """Write the report of a result or a comparison to its folder.
-
-    Parameters
-    ----------
-    folder : Path
-        Folder that contains a result or a comparison.
-
-    Returns
-    -------
-    path : Path
-        Path of the report, which is in the same folder.
-
-    Raises
-    ------
-    UserError
-        If the folder contains neither a result nor a comparison, or if one of its files is damaged
-        or was written in another version of the file format. An existing report is then left
-        unchanged.
-    """
+    """Write the report of a result or a comparison to its folder."""
     # Only the folder of a comparison contains this file. Any other folder should contain a result;
     # if it does not, `load_result` raises an error.
     if (folder / COMPARISON_FILE).exists():
@@ -48,18 +30,7 @@ def write_report(folder: Path) -> Path:
 
 
 def result_report(result: Result) -> str:
-    """Return the report of a result as an HTML page.
-
-    Parameters
-    ----------
-    result : Result
-        Result to show.
-
-    Returns
-    -------
-    html : str
-        The complete page.
-    """
+    """Return the report of a result as an HTML page."""
     data = result_data(result)
     # The page states the precision of the values, which depends on how the values are encoded.
     content = result_content(result, values=data["values"])
@@ -67,17 +38,6 @@ def result_report(result: Result) -> str:
 
 
 def comparison_report(about: dict[str, Any]) -> str:
-    """Return the report of a comparison as an HTML page.
-
-    Parameters
-    ----------
-    about : dict
-        Content of comparison.json; see :func:`mrshc.report.comparison_reading.read_comparison`.
-
-    Returns
-    -------
-    html : str
-        The complete page.
-    """
+    """Return the report of a comparison as an HTML page."""
     content = comparison_content(about)
     return render_page("comparison.html", content=content, data=comparison_data(about))

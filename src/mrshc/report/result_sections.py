@@ -92,20 +92,7 @@ class Precision:
 
 
 def result_content(result: Result, *, values: dict[str, Any]) -> dict[str, Any]:
-    """Return the variables of the template result.html.
-
-    Parameters
-    ----------
-    result : Result
-        Result to show.
-    values : dict
-        Encoded values of the selected features. Only the entries `centre` and `scale` are used.
-
-    Returns
-    -------
-    content : dict
-        Title of the page, text below the title (`lead`), and sections.
-    """
+    """Return the variables of the template result.html."""
     about = result.about
     return {
         "title": sentences.page_title(result),

@@ -37,18 +37,7 @@ class Provenance:
 
 
 def provenance(about: dict[str, Any]) -> Provenance:
-    """Return the provenance of a result or a comparison.
-
-    Parameters
-    ----------
-    about : dict
-        Content of result.json or comparison.json.
-
-    Returns
-    -------
-    provenance : Provenance
-        Fingerprint (hash) of the data, versions of packages and the citation.
-    """
+    """Return the provenance of a result or a comparison."""
     versions = about["versions"]
     return Provenance(
         versions=", ".join(f"{name} {number}" for name, number in versions.items()),
@@ -57,15 +46,7 @@ def provenance(about: dict[str, Any]) -> Provenance:
 
 
 def curve_figures(curves: Iterable[Curve], *, prefix: str) -> list[Figure]:
-    """Return one HTML element for each curve that explains the choice of a search.
-
-    Parameters
-    ----------
-    curves : iterable of Curve
-        Curves, in the same order as in the data of the page.
-    prefix : str
-        Beginning of the id of each element. The position of the curve (0, 1, ...) is appended.
-    """
+    """Return one HTML element for each curve that explains the choice of a search."""
     return [
         Figure(id=f"{prefix}{i}", heading=curve.heading, label=_curve_label(curve))
         for i, curve in enumerate(curves)

@@ -144,18 +144,6 @@ def support_verdict(
     verdict depends only on tests of features with trees that were built without them. Silhouettes,
     markers and gap statistics are computed in the features that were selected to separate the
     clusters, so they are not evidence for the clusters.
-
-    Parameters
-    ----------
-    supported : bool or None
-        The attribute `supported_` of an estimator; None if the estimator does not have it.
-    n_associated : int or None
-        Number of associated features; None if no feature was tested for association.
-    untested : str, default=""
-        Verdict if no feature was tested for association.
-    splits_are_tested : bool, default=False
-        Whether the significance of the splits was computed. If not, the verdict adds that the
-        number of clusters is not tested.
     """
     if supported:
         limit = "" if splits_are_tested else " The number of clusters is not tested."
@@ -318,15 +306,7 @@ def tree_features_sentence(result: Result) -> str | None:
 
 
 def associated_tree_sentence(n_associated: int, *, n_used: int) -> str:
-    """Return a sentence on how many of the associated features the tree is built on.
-
-    Parameters
-    ----------
-    n_associated : int
-        Number of features that are associated with the clusters.
-    n_used : int
-        Number of associated features on which the tree is built.
-    """
+    """Return a sentence on how many of the associated features the tree is built on."""
     if n_associated == n_used:
         return "The tree is built on the associated features."
     return (

@@ -23,17 +23,6 @@ def atomic_write(path: Path) -> Iterator[Path]:
     """Yield the path of a temporary file that replaces the file `path` after the with block.
 
     If the block raises an error, the temporary file is removed, and the file `path` is unchanged.
-
-    Parameters
-    ----------
-    path : Path
-        The file to write. Its folder is created if necessary.
-
-    Yields
-    ------
-    partial : Path
-        Path of the temporary file, which is an empty file in the same folder. The caller writes the
-        new content to this file.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     # The temporary file is in the same folder, since a rename is atomic only within one file

@@ -38,22 +38,6 @@ def create_and_lock_folder(folder: Path) -> Iterator[bool]:
     not locked. At the end of the block, a process that has obtained the lock removes the folder if
     the folder contains nothing but the lock file. Parent folders that this function created are
     removed if they are empty.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder, which is created if it does not exist. Missing parent folders are also created.
-
-    Yields
-    ------
-    is_locked : bool
-        False if another process has locked the folder, otherwise True.
-
-    Raises
-    ------
-    UserError
-        If the folder is a symbolic link or a file, if the lock file is not a regular file, or if
-        other processes repeatedly remove the folder.
     """
     created = [path for path in (folder, *folder.parents) if not path.exists()]
     descriptor = _create_and_lock(folder)

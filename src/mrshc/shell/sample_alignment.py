@@ -36,25 +36,7 @@ class SampleNames:
 
 
 def sample_names(model: Any, *tables: Any, names: Iterable[Any] | None = None) -> SampleNames:
-    """Return the names of the samples of a fitted model.
-
-    Parameters
-    ----------
-    model : fitted estimator or result
-        The model. The attribute `sample_names_in_`, which exists if the model was fitted to a
-        DataFrame, contains the names of the samples.
-    *tables : array-like
-        Data of the same samples, in the same order. If a table is a DataFrame, its index is added
-        to the alternative names.
-    names : iterable or None, default=None
-        Names by which the samples are shown to the user. These names are added to the alternative
-        names.
-
-    Returns
-    -------
-    SampleNames
-        The names in the fitted data, and the alternative names.
-    """
+    """Return the names of the samples of a fitted model."""
     known = getattr(model, "sample_names_in_", None)
     others = [table.index for table in tables if _has_index(table)]
     others += [] if names is None else [list(names)]
@@ -90,28 +72,6 @@ def align_samples(values: Any, samples: SampleNames, *, what: str, unit: str = "
 
     Objects without an index, such as arrays and lists, are returned unchanged.
 
-    Parameters
-    ----------
-    values : Series, DataFrame or any other object
-        Values with one entry or row for each sample. Entries for other samples are dropped.
-    samples : SampleNames
-        Names of the samples, as returned by :func:`sample_names`.
-    what : str
-        Name of `values` in error messages.
-    unit : str, default="sample"
-        What an entry of `values` describes, "sample" or "feature", for error messages.
-
-    Returns
-    -------
-    aligned : same type as `values`
-        The values in the order of the samples.
-
-    Raises
-    ------
-    ValueError
-        If the index of `values` lacks the name of a sample or contains a name twice. Also if the
-        samples have no names and the index is not 0, 1, ..., n - 1, where n is its length.
-
     Notes
     -----
     The index of `values` is matched to the names of the samples in the fit, or to one of their
@@ -144,24 +104,6 @@ def align_together(**given: Any) -> dict[str, Any]:
     """Return several arguments, which contain values of the same samples, in a common order.
 
     The common order is that of the first argument with an index (a pandas Series or DataFrame).
-
-    Parameters
-    ----------
-    **given : array-like or None
-        The arguments. Error messages use their names.
-
-    Returns
-    -------
-    dict
-        The arguments by name, with their values in the common order. Arguments without an index are
-        returned unchanged, since their values are assumed to be in the common order.
-
-    Raises
-    ------
-    ValueError
-        If the indexes of two arguments do not match. Also if the first index contains the numbers
-        0, 1, ..., n - 1 in another order and another argument has no index, since the order of the
-        other argument is then unknown.
     """
     indexed = [(what, values) for what, values in given.items() if _has_index(values)]
     if not indexed:

@@ -31,22 +31,6 @@ def clean_text(text: str) -> str:
     Each sequence of control characters is replaced by a blank. Characters that change the direction
     of text are removed. Bytes that Python could not decode are replaced by U+FFFD, the replacement
     character.
-
-    Parameters
-    ----------
-    text : str
-        Name, title or message from a file, a library or the operating system.
-
-    Returns
-    -------
-    str
-        The text without unsafe characters, and without leading and trailing blanks.
-
-    Examples
-    --------
-    >>> from mrshc.shell.text_cleaning import clean_text
-    >>> clean_text("gene\x1b[31m\u202e7\n")
-    'gene [31m7'
     """
     # Most strings are printable ASCII. For these, this test is much faster than three
     # substitutions.
@@ -63,46 +47,12 @@ def guard_formula(text: str) -> str:
     tab or a carriage return, or with apostrophes followed by one of these characters. Numbers are
     not changed. Text of only one character is not changed either, since a plus or minus sign may be
     the name of a category. `unguard_formula` restores the original text.
-
-    Parameters
-    ----------
-    text : str
-        Text of one entry of a table.
-
-    Returns
-    -------
-    str
-        The text, with an apostrophe in front of it if necessary.
-
-    Examples
-    --------
-    >>> from mrshc.shell.text_cleaning import guard_formula
-    >>> [guard_formula(text) for text in ("=1+1", "-", "-1.5", "TP53")]
-    ["'=1+1", '-', '-1.5', 'TP53']
     """
     return _GUARD + text if _is_formula(text) else text
 
 
 def unguard_formula(text: str) -> str:
-    """Return the original text, given the text that `guard_formula` returned.
-
-    Parameters
-    ----------
-    text : str
-        Text of one entry of a table.
-
-    Returns
-    -------
-    str
-        The text without the apostrophe that `guard_formula` put in front of it. Any other text is
-        returned unchanged.
-
-    Examples
-    --------
-    >>> from mrshc.shell.text_cleaning import guard_formula, unguard_formula
-    >>> unguard_formula(guard_formula("'=1+1"))
-    "'=1+1"
-    """
+    """Return the original text, given the text that `guard_formula` returned."""
     inner = text.removeprefix(_GUARD)
     return inner if inner != text and _is_formula(inner) else text
 

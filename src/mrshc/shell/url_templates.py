@@ -19,16 +19,6 @@ def find_template_flaw(template: str) -> str | None:
     A template is an address that begins with http:// or https:// and contains {gene} or {feature},
     but not in the name of the host: names of genes come from the data, and must not choose the host
     that a link leads to.
-
-    Parameters
-    ----------
-    template : str
-        The text.
-
-    Returns
-    -------
-    str or None
-        The reason, as a clause that follows "but".
     """
     if found := _FORBIDDEN.search(template):
         return f"it contains {found[0]!r}"

@@ -46,12 +46,6 @@ class Setting(Parameter):
     class_name : str, default=""
         Name of the class that has the parameter. If the name is empty, the message does not mention
         the class.
-
-    Examples
-    --------
-    >>> from mrshc.shell.wording import Setting
-    >>> print(Setting("floor", 100, class_name="Thresholds"))
-    Thresholds(floor=100)
     """
 
     value: Any
@@ -90,34 +84,12 @@ class Sentence(str):
     As a string, the message contains the Python names of the parameters. The method `reword`
     returns the message with other names.
 
-    Parameters
-    ----------
-    template : str
-        The message, with replacement fields as in `str.format`.
-    **fields
-        Values of the replacement fields. A parameter is given as a `Parameter` or `Setting`, so
-        that :meth:`reword` can replace its name. The method also replaces names in values that are
-        a `Sentence` or an exception, and leaves out values of type `PythonOnly`.
-
     Attributes
     ----------
     template : str
         The argument `template`.
     fields : dict
         Values of the replacement fields, by name.
-
-    See Also
-    --------
-    mrshc.shell.wording.reword : Return any message, or the message of an error, with other names.
-
-    Examples
-    --------
-    >>> from mrshc.shell.wording import Sentence, Setting
-    >>> advice = Sentence("Transposed files need {memory}.", memory=Setting("in_memory", True))
-    >>> print(advice)
-    Transposed files need in_memory=True.
-    >>> advice.reword(lambda parameter: f"the option {parameter.name!r}")
-    "Transposed files need the option 'in_memory'."
     """
 
     __slots__ = ("fields", "template")
@@ -137,11 +109,6 @@ class Sentence(str):
         """Return the message with the parameter names of an application.
 
         Values of type `PythonOnly` are left out.
-
-        Parameters
-        ----------
-        naming : callable
-            Function that takes a `Parameter` or `Setting` and returns its name in the application.
         """
         fields = {name: _render_field(field, naming) for name, field in self.fields.items()}
         return self.template.format(**fields).rstrip()
@@ -174,28 +141,7 @@ def _render_field(field: Any, naming: ParameterNaming) -> Any:
 
 
 def reword(text: str | BaseException, naming: ParameterNaming) -> str:
-    """Return a message, or the message of an error, with the parameter names of an application.
-
-    Parameters
-    ----------
-    text : str or BaseException
-        The message or the error.
-    naming : callable
-        Function that takes a `Parameter` or `Setting` and returns its name in the application.
-
-    Returns
-    -------
-    str
-        The message. Names are replaced only if the message is a `Sentence`; any other message is
-        returned unchanged.
-
-    Examples
-    --------
-    >>> from mrshc.shell.wording import invalid_parameter_error, reword
-    >>> error = invalid_parameter_error("rank", 0, allowed="be at least 1")
-    >>> reword(error, lambda parameter: parameter.name.upper())
-    'RANK must be at least 1, got 0.'
-    """
+    """Return a message, or the message of an error, with the parameter names of an application."""
     if isinstance(text, BaseException):
         message = text.args[0] if len(text.args) == 1 else None
         return reword(message, naming) if isinstance(message, str) else str(text)
@@ -214,20 +160,6 @@ def _reword_settings(text: str, naming: ParameterNaming) -> str:
 class ParameterError(UserError):
     """Error for an invalid value of a parameter, or for an invalid combination of values.
 
-    Parameters
-    ----------
-    template : str
-        The message, with replacement fields as in `str.format`. The fields may include `{value}`,
-        `{allowed}` and `{advice}`.
-    value : object, default=None
-        The value that was given.
-    allowed : str, default=""
-        Requirement, as a verb phrase that follows "must", such as "be a whole number in [1, 5]".
-    advice : str, default=""
-        A sentence that explains how to correct the error.
-    **fields
-        Values of the other replacement fields. A parameter is given as a `Parameter` or `Setting`.
-
     Attributes
     ----------
     parameters : tuple of str
@@ -238,17 +170,6 @@ class ParameterError(UserError):
         The argument `allowed`.
     advice : str
         The argument `advice`.
-
-    See Also
-    --------
-    invalid_parameter_error : Return an error with a standard message for one parameter.
-
-    Examples
-    --------
-    >>> from mrshc.shell.wording import Parameter, ParameterError
-    >>> error = ParameterError("{rank} must not be {value}.", rank=Parameter("rank"), value=0)
-    >>> str(error), error.parameters, error.value
-    ('rank must not be 0.', ('rank',), 0)
     """
 
     def __init__(
@@ -279,30 +200,7 @@ class ParameterError(UserError):
 def invalid_parameter_error(
     name: str, value: Any, *, allowed: str, advice: str = ""
 ) -> ParameterError:
-    """Return, without raising it, the error for a parameter with an invalid value.
-
-    Parameters
-    ----------
-    name : str
-        Name of the parameter.
-    value : object
-        The value that was given.
-    allowed : str
-        Requirement, as a verb phrase that follows "must", such as "be in [0, 1]".
-    advice : str, default=""
-        A sentence that explains how to correct the error.
-
-    Returns
-    -------
-    ParameterError
-        The error.
-
-    Examples
-    --------
-    >>> from mrshc.shell.wording import invalid_parameter_error
-    >>> print(invalid_parameter_error("rank", 0, allowed="be at least 1", advice="Try 1."))
-    rank must be at least 1, got 0. Try 1.
-    """
+    """Return, without raising it, the error for a parameter with an invalid value."""
     return ParameterError(
         "{parameter} must {allowed}, got {value!r}. {advice}",
         parameter=Parameter(name),

@@ -41,13 +41,6 @@ def make_app(arguments: Sequence[str], *, all_choices: bool = False) -> typer.Ty
 
     The valid choices of an option are imported only if they are needed, since the import takes
     time: if the option is given, or for the help of its command.
-
-    Parameters
-    ----------
-    arguments : sequence of str
-        Arguments of the command line, without the name of the program.
-    all_choices : bool, default=False
-        Whether the choices of all options of the command are needed.
     """
     app = typer.Typer(
         cls=GroupWithPlainHelp,

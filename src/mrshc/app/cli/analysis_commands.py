@@ -309,23 +309,7 @@ def run_plan(
     overwrite: bool = False,
     epilogue: Callable[[], None] = lambda: None,
 ) -> None:
-    """Fit the method of a plan, write the output folder, and print a summary.
-
-    Parameters
-    ----------
-    plan : Plan
-        Data, method and parameters.
-    out : Path
-        Output folder.
-    output : TerminalOutput
-        Object that prints sentences and progress.
-    pictures : PictureSettings or None, default=None
-        File formats and size of the pictures; None stands for the defaults of each picture.
-    overwrite : bool, default=False
-        Whether an earlier result in `out` may be replaced.
-    epilogue : callable
-        Function that prints more after the summary. By default, nothing more is printed.
-    """
+    """Fit the method of a plan, write the output folder, and print a summary."""
     from mrshc import app as analysis
     from mrshc.app import output_folder as outputs
     from mrshc.app.picture_settings import PictureSettings

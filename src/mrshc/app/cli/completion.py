@@ -15,14 +15,7 @@ def complete_from(*choices: str) -> Callable[[str], list[str]]:
 
 
 def complete_list(load_choices: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
-    """Return a function that completes the last entry of a list with commas between its entries.
-
-    Parameters
-    ----------
-    load_choices : callable
-        Function that returns the valid entries. It is called only if a value is completed, since
-        it may import slow modules.
-    """
+    """Return a function that completes the last entry of a list with commas between its entries."""
 
     def complete(incomplete: str) -> list[str]:
         *before, last = incomplete.split(",")

@@ -27,17 +27,7 @@ def terminal_width() -> int:
 
 
 def format_command_help(command: Any, context: Any, *, width: int) -> str:
-    """Return the help of a command: usage, description, arguments, options by group, examples.
-
-    Parameters
-    ----------
-    command : TyperCommand
-        The command. Paragraphs of its help that begin with "Example: " are shown at the end.
-    context : Context
-        The context of Click.
-    width : int
-        Number of columns.
-    """
+    """Return the help of a command: usage, description, arguments, options by group, examples."""
     description, examples = split_help(command)
     usage = [context.command_path, *usage_pieces(command, context)]
     parts = [f"Usage: {' '.join(usage)}"]
@@ -66,17 +56,7 @@ def usage_pieces(command: Any, context: Any) -> list[str]:
 
 
 def format_group_help(group: Any, context: Any, *, width: int) -> str:
-    """Return the help of the program: usage, description, commands and options.
-
-    Parameters
-    ----------
-    group : TyperGroup
-        The group of all commands.
-    context : Context
-        The context of Click.
-    width : int
-        Number of columns.
-    """
+    """Return the help of the program: usage, description, commands and options."""
     parts = [f"Usage: {context.command_path} [OPTIONS] COMMAND [ARGUMENTS]"]
     parts += [_wrap(paragraph, width) for paragraph in (group.help or "").split("\n\n")]
     commands = (group.get_command(context, name) for name in group.list_commands(context))
@@ -89,17 +69,7 @@ def format_group_help(group: Any, context: Any, *, width: int) -> str:
 
 
 def _format_section(title: str, records: Iterable[Sequence[str]], *, width: int) -> str:
-    """Return a section of a help text.
-
-    Parameters
-    ----------
-    title : str
-        Title of the section.
-    records : iterable of (str, str)
-        Names of an option or a command, and the text that describes it.
-    width : int
-        Number of columns.
-    """
+    """Return a section of a help text."""
     indent = " " * (_NAME_WIDTH + 2)
     lines = [f"{title}:"]
     for names, text in records:

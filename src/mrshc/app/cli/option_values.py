@@ -26,23 +26,7 @@ def parse_keys(text: str | None) -> list[str] | None:
 
 
 def parse_numbers_or_auto(option: str, text: str | None, *, kind: type = int) -> Any:
-    """Return the value of an option: a number, a list of numbers, "auto" or None.
-
-    Parameters
-    ----------
-    option : str
-        Name of the option, for the error message.
-    text : str or None
-        One number, several numbers separated by commas, or "auto"; None if the option was not
-        given.
-    kind : type, default=int
-        Type of the numbers.
-
-    Raises
-    ------
-    UserError
-        If a part of the text is not a number of the given type.
-    """
+    """Return the value of an option: a number, a list of numbers, "auto" or None."""
     if text is None or text == "auto":
         return text
     try:

@@ -48,17 +48,7 @@ class ChoiceFrom:
 def expand_options(
     command: Callable[..., None], *, checked: Container[str] | None = ()
 ) -> Callable[..., None]:
-    """Return a command in which every group of options is replaced by individual options.
-
-    Parameters
-    ----------
-    command : callable
-        Function whose parameters are options, arguments and groups of options.
-    checked : container of str or None, default=()
-        Names of options, such as "--linkage"; None for all. Of the options annotated with
-        `ChoiceFrom`, these accept only their valid values, which must be imported. The others
-        accept any text, which is sufficient for options that are not given.
-    """
+    """Return a command in which every group of options is replaced by individual options."""
     # The annotations are strings, since their evaluation is postponed, and must be resolved.
     hints = get_type_hints(command, include_extras=True)
     groups = {name: kind for name, kind in hints.items() if is_dataclass(kind)}

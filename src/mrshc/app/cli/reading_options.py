@@ -161,21 +161,7 @@ class ReadingOptions:
         prefers_out_of_core: bool = False,
         min_samples: int | None = None,
     ) -> Table:
-        """Read and return the table, and print how it was interpreted.
-
-        Parameters
-        ----------
-        file : str
-            Path of the table, or "-" for standard input.
-        output : TerminalOutput
-            Object that prints the sentences.
-        prefers_out_of_core : bool, default=False
-            Whether values are left in the file if the file can be read in blocks and the user gave
-            neither --in-memory nor --out-of-core.
-        min_samples : int or None, default=None
-            Smallest number of samples that is accepted; None for the number that a clustering
-            needs.
-        """
+        """Read and return the table, and print how it was interpreted."""
         from mrshc.io import can_read_in_blocks, read_table
 
         # An explicit --in-memory or --out-of-core takes precedence.

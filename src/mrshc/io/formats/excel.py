@@ -44,23 +44,7 @@ def _is_compound_file(file: InputFile) -> bool:
 
 
 def read_workbook(content: Any, *, sheet: str | None, parameter: str = "sheet") -> SheetCells:
-    """Return the cells of one sheet of a workbook.
-
-    Parameters
-    ----------
-    content : seekable binary file
-        The workbook.
-    sheet : str or None
-        Name or number of the sheet; None for the first.
-    parameter : str, default="sheet"
-        Parameter of `read_table` that names the sheet, for messages.
-
-    Raises
-    ------
-    FlawError
-        If the library openpyxl is not installed, if the workbook is damaged, or if the sheet cannot
-        be read; see `mrshc.io.workbook_sheets.read_sheet`.
-    """
+    """Return the cells of one sheet of a workbook."""
     openpyxl = EXCEL.import_library("openpyxl")
     with convert_library_errors("Excel workbook"):
         return read_sheet(content, openpyxl=openpyxl, sheet=sheet, parameter=parameter)

@@ -62,26 +62,7 @@ class _Dimensions:
 
 
 def read_gct(text: TextIO, *, missing: frozenset[str] = MISSING_SPELLINGS) -> RawTable:
-    """Return the table in a GCT file of version 1.2 or 1.3; the features are in rows.
-
-    Parameters
-    ----------
-    text : file of text
-        The file, positioned at its beginning and opened with ``newline=""``.
-    missing : frozenset of str
-        Spellings of missing values, in lower case.
-
-    Returns
-    -------
-    RawTable
-        The table, with the annotations of features and samples.
-
-    Raises
-    ------
-    FlawError
-        If the file does not have the declared numbers of rows and columns, or if a value is not a
-        number.
-    """
+    """Return the table in a GCT file of version 1.2 or 1.3; the features are in rows."""
     rows = iterate_rows(LineReader(text), "\t", has_quotes=False)
     dimensions = _read_dimensions(rows)
     header = list(map(unguard_formula, _read_header(rows, dimensions)))
@@ -164,24 +145,7 @@ def _check_row(row: Row | None, n_cells: int) -> Row:
 def _parse_values(
     content: list[Row], *, first: int, header: list[str], missing: frozenset[str]
 ) -> NDArray[np.float64]:
-    """Return the numbers in all rows; raise FlawError if a cell is neither a number nor missing.
-
-    Parameters
-    ----------
-    content : list of Row
-        The rows that contain values.
-    first : int
-        Position of the first column of values, counted from 0.
-    header : list of str
-        Titles of all columns.
-    missing : frozenset of str
-        Spellings of missing values, in lower case.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_columns)
-        The numbers, with NaN for missing values.
-    """
+    """Return the numbers in all rows; raise FlawError if a cell is neither a number nor missing."""
     values = np.empty((len(content), len(header) - first))
     for row, (line, cells) in zip(values, content, strict=True):
         for j, cell in enumerate(cells[first:]):

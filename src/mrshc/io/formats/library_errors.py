@@ -13,19 +13,7 @@ from mrshc.shell.text_cleaning import clean_text
 
 @contextmanager
 def convert_library_errors(description: str) -> Iterator[None]:
-    """Raise FlawError in place of the errors that a library raises while it reads a file.
-
-    Parameters
-    ----------
-    description : str
-        The kind of file, without an article, such as "Parquet file".
-
-    Raises
-    ------
-    FlawError
-        If the library raises an error. FlawError, UnreadableError and MemoryError are not
-        converted, since they are handled elsewhere.
-    """
+    """Raise FlawError in place of the errors that a library raises while it reads a file."""
     try:
         yield
     except (FlawError, UnreadableError, MemoryError):  # these errors are not converted

@@ -44,28 +44,7 @@ def _read_path(path: str, options: ReadingOptions) -> RawTable:
 
 
 def read_array(array: Any, X: StoredMatrix, *, in_memory: bool | None) -> RawTable:
-    """Return the table in a file that contains one array.
-
-    Parameters
-    ----------
-    array : array-like of shape (n_rows, n_columns)
-        The values, which are read from the file when they are accessed.
-    X : StoredMatrix of shape (n_rows, n_columns)
-        The same matrix, which is returned in the table if the values are to stay in the file.
-    in_memory : bool or None
-        Whether the values are read into memory, as in `mrshc.io.read_table`.
-
-    Returns
-    -------
-    RawTable
-        The table, without names.
-
-    Raises
-    ------
-    FlawError
-        If the array is not a matrix of numbers, or if `in_memory` is True and the array does not
-        fit into memory.
-    """
+    """Return the table in a file that contains one array."""
     if (note := out_of_core_note(X, in_memory)) is None:
         return unnamed_table(np.array(array))
     return RawTable(values=X, row_names=None, column_names=None, notes=[note])

@@ -74,13 +74,6 @@ def _build_raw_table(frame: pd.DataFrame, *, annotations: Collection[str]) -> Ra
     """Return the content of a data frame as a table of numbers, with row names and annotations.
 
     Raise FlawError if no column contains numbers.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        The content of the file.
-    annotations : collection of str
-        Names of columns that are annotations even if they contain numbers.
     """
     import pandas as pd
 

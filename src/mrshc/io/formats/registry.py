@@ -183,31 +183,7 @@ def _has_format(file: InputFile, known: TableFormat) -> bool:
 
 
 def read_raw_table(path: str | os.PathLike[str], options: ReadingOptions) -> RawTable:
-    """Return the table in a file, a folder or standard input, in any known format.
-
-    Parameters
-    ----------
-    path : str or path
-        Name of a file or a folder; "-" for standard input.
-    options : ReadingOptions
-        The options. If a separator or a decimal mark is given but the format does not use it, one
-        of the notes states this.
-
-    Returns
-    -------
-    RawTable
-        The table as it is stored in the file.
-
-    Raises
-    ------
-    FlawError
-        If the format is not known, if the content has a defect, if a column or row that is listed
-        in `options.annotations` does not exist, if a column or row of numbers looks like an
-        annotation, or if `options.na_values` contains numbers and the values are to stay in the
-        file.
-    TableError
-        If the input cannot be opened or read.
-    """
+    """Return the table in a file, a folder or standard input, in any known format."""
     file = InputFile.from_path(path)
     known = None if file is None else recognise_format(file)
     if known is not None and known.read_path is not None:
@@ -276,17 +252,7 @@ def unknown_format_error() -> FlawError:
 def list_formats(
     conjunction: str = "and", *, in_blocks: bool = False, streams: bool = False
 ) -> str:
-    """Return the names of the known formats as part of a sentence.
-
-    Parameters
-    ----------
-    conjunction : str, default="and"
-        The word before the last name.
-    in_blocks : bool, default=False
-        Whether to list only formats that can be read in blocks.
-    streams : bool, default=False
-        Whether to list only formats that can be read from streams.
-    """
+    """Return the names of the known formats as part of a sentence."""
     chosen = [
         name
         for known in known_formats()

@@ -33,13 +33,6 @@ def absent_chunk_warnings(node: Any, name: str) -> list[str]:
     """Return a list with one message if chunks of the array are absent, else an empty list.
 
     The list is also empty if the chunks cannot be listed.
-
-    Parameters
-    ----------
-    node : h5py.Dataset or zarr.Array
-        The array.
-    name : str
-        Name of the array in the message.
     """
     # An array of size zero has no chunks.
     storage = chunk_storage(node) if math.prod(node.shape) else None
@@ -144,14 +137,6 @@ def _chunk_coordinates(key: str, grid: Sequence[int]) -> tuple[int, ...] | None:
     """Return the position in the grid of the chunk that a file contains.
 
     Return None if the file does not contain a chunk of the grid.
-
-    Parameters
-    ----------
-    key : str
-        Name of the file relative to the folder of its array, such as ``c/0/3`` or ``0.3``.
-    grid : sequence of int
-        Number of chunks along each axis. Files of chunks outside the grid may exist if the size of
-        the array has been reduced.
     """
     numbers = key.replace(os.sep, "/").replace("/", ".").split(".")
     # File names begin with "c" in version 3 of the Zarr format, and have no prefix in version 2.

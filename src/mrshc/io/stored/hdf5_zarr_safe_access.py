@@ -120,15 +120,6 @@ def _resolve_path(group: Any, name: str, *, n_links: int) -> Any:
 
     Raise UnsafeContentError if the path contains a link to another file or a cycle of links, and
     KeyError if the path does not exist.
-
-    Parameters
-    ----------
-    group : h5py.Group
-        Group from which a relative path starts.
-    name : str
-        The path, absolute or relative to `group`.
-    n_links : int
-        Number of soft links that may still be followed.
     """
     # The path is resolved part by part, since h5py would follow all links in a path, including
     # external links.

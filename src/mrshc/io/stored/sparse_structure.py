@@ -63,16 +63,6 @@ def check_extent(shape: tuple[int, int], *, n_cells: int, n_listed: int) -> None
 
     Such a shape is probably wrong, and arrays with one entry per row or column might not fit into
     memory.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        Shape of the matrix.
-    n_cells : int
-        Number of stored values.
-    n_listed : int
-        Length of the array `indptr` (formats CSR, CSC and BSR) or `rows` (format LIL); zero for
-        other formats.
     """
     if max(shape) > max(_MAX_EXTENT_PER_VALUE * (n_cells + n_listed), _HARMLESS_EXTENT):
         raise StructureError(
@@ -84,13 +74,6 @@ def check_sizes(data: Any, indices: Any, indptr: Any, *, n_major: int) -> None:
     """Raise StructureError if parts of a compressed matrix have inconsistent sizes or types.
 
     The values of the parts are not read.
-
-    Parameters
-    ----------
-    data, indices, indptr : array, h5py.Dataset or zarr.Array
-        Values, indices and pointers of a matrix in CSR or CSC format.
-    n_major : int
-        Size of the compressed axis: the number of rows for CSR, the number of columns for CSC.
     """
     for name, part in (("data", data), ("indices", indices), ("indptr", indptr)):
         if len(part.shape) != 1:

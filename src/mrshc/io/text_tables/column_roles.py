@@ -36,22 +36,7 @@ _MAX_CLASSES = 10
 def detect_header(
     first: Row, inspected: list[Row], dialect: Dialect
 ) -> tuple[list[str], list[Row], bool]:
-    """Return the titles of all columns, the rows that contain data, and whether there is a header.
-
-    Parameters
-    ----------
-    first : Row
-        The first row, which may be a header.
-    inspected : list of Row
-        The rows that follow the first row, or a limited number of them.
-    dialect : Dialect
-        The separator and the decimal mark.
-
-    Raises
-    ------
-    FlawError
-        If the table has only one column.
-    """
+    """Return the titles of the columns, the rows with data, and whether there is a header."""
     header = first[1]
     widths = Counter(len(cells) for _, cells in inspected).most_common(1)
     n_columns = widths[0][0] if widths else len(header)
@@ -132,25 +117,7 @@ class ColumnLayout:
 def detect_layout(
     columns: list[str], inspected: list[Row], *, dialect: Dialect, annotations: Collection[str]
 ) -> ColumnLayout:
-    """Return the roles of the columns, detected from the first rows.
-
-    Parameters
-    ----------
-    columns : list of str
-        Titles of all columns.
-    inspected : list of Row
-        The first rows that contain data.
-    dialect : Dialect
-        The separator and the decimal mark.
-    annotations : collection of str
-        Titles of columns that are annotations even if they contain numbers. If there is no column
-        with a title, a row with this title is an annotation.
-
-    Raises
-    ------
-    FlawError
-        If no row has as many cells as there are columns, or if no column contains numbers.
-    """
+    """Return the roles of the columns, detected from the first rows."""
     columns = [title.strip() for title in columns]
     n_cells = len(columns) + _has_final_separators(inspected, len(columns))
     complete = [cells[: len(columns)] for _, cells in inspected if len(cells) == n_cells]
@@ -202,12 +169,6 @@ def _detect_kind(cells: Sequence[str], dialect: Dialect) -> str:
     A column is text if at most half of its non-missing cells are numbers or were probably meant as
     numbers. In any other column, a cell that is not a number is a mistake, which is reported when
     all rows are read.
-
-    Returns
-    -------
-    {"missing", "text", "whole", "numbers"}
-        "missing" if all cells are missing, "text" for text as defined above, "whole" if all other
-        cells are whole numbers, and "numbers" otherwise.
     """
     given = [cell for cell in cells if not is_missing(cell, dialect.missing)]
     if not given:
@@ -223,15 +184,7 @@ def _detect_kind(cells: Sequence[str], dialect: Dialect) -> str:
 
 
 def _has_row_names(columns: list[str], kinds: list[str], first: Sequence[str]) -> bool:
-    """Return whether the first column contains the names of the rows.
-
-    Parameters
-    ----------
-    columns, kinds : list of str
-        Titles and kinds of all columns.
-    first : sequence of str
-        Cells of the first column in the inspected rows.
-    """
+    """Return whether the first column contains the names of the rows."""
     if len(columns) < 2:
         return False
     if columns[0] == "" or kinds[0] == "text":

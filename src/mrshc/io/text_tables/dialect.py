@@ -41,23 +41,7 @@ def detect_dialect(
     decimal: str | None,
     missing: frozenset[str] = MISSING_SPELLINGS,
 ) -> Dialect:
-    """Return the separator and the decimal mark of a text.
-
-    Parameters
-    ----------
-    head : str
-        The first lines of the text.
-    separator, decimal : str or None
-        The separator and the decimal mark. If one of them is None, it is detected from `head`.
-    missing : frozenset of str
-        Spellings of missing values, in lower case.
-
-    Raises
-    ------
-    FlawError
-        If the decimal mark is to be detected, and commas in numbers may mark either thousands or
-        decimals.
-    """
+    """Return the separator and the decimal mark of a text."""
     lines = head.splitlines(keepends=True)
     while lines and (not lines[0].strip() or is_comment(lines[0])):
         del lines[0]
@@ -90,17 +74,7 @@ def _detect_decimal_mark(cells: list[str]) -> str:
 
 
 def _score_separator(lines: Sequence[str], separator: str) -> tuple[bool, float, float]:
-    """Return a score of how well a separator splits lines into a table; larger tuples are better.
-
-    Returns
-    -------
-    has_several_cells : bool
-        Whether the most frequent number of cells in a row is larger than one.
-    agreement : float
-        Proportion of rows that have the most frequent number of cells.
-    share_of_numbers : float
-        Proportion of cells that are numbers or missing; the first cell of each row is not counted.
-    """
+    """Return how well a separator splits lines into a table; larger tuples are better."""
     rows = _split_rows(lines, separator)
     rows = rows[1:] or rows  # without the header, which may have one cell fewer than the rows
     counts = Counter(map(len, rows))

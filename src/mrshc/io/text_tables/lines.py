@@ -18,11 +18,6 @@ Row = tuple[int, list[str]]
 class LineReader:
     """Iterator over the lines of a text, which counts the lines and can return blocks of lines.
 
-    Parameters
-    ----------
-    text : file of text
-        The text, positioned at its beginning.
-
     Attributes
     ----------
     line_number : int
@@ -57,27 +52,7 @@ class LineReader:
 
 
 def iterate_rows(lines: LineReader, separator: str, *, has_quotes: bool = True) -> Iterator[Row]:
-    """Yield the non-blank rows of a text.
-
-    Parameters
-    ----------
-    lines : LineReader
-        The lines of the text.
-    separator : str
-        The separator of the cells, a single character. A space stands for one or more spaces.
-    has_quotes : bool, default=True
-        Whether cells may be enclosed in quotation marks.
-
-    Yields
-    ------
-    Row
-        The line number and the cells of a row.
-
-    Raises
-    ------
-    FlawError
-        If a quoted cell cannot be read.
-    """
+    """Yield the non-blank rows of a text."""
     for line in lines:
         if has_quotes and '"' in line:
             cells = _split_quoted_line(line, lines, separator)

@@ -34,11 +34,6 @@ _MAX_SHOWN_CHARACTERS = 40
 class RowReader:
     """Reader of the rows of a text table, which collects names, annotations and numbers.
 
-    Parameters
-    ----------
-    layout : ColumnLayout
-        The roles of the columns.
-
     Attributes
     ----------
     names : list of str
@@ -72,23 +67,7 @@ class RowReader:
         return values
 
     def read(self, inspected: list[Row], lines: LineReader, rows: Iterator[Row]) -> None:
-        """Read all rows, and store their names, annotations and numbers.
-
-        Parameters
-        ----------
-        inspected : list of Row
-            The first rows, which were taken from `rows` to detect the layout.
-        lines : LineReader
-            The remaining lines of the text.
-        rows : iterator of Row
-            The remaining rows, which are split from `lines`.
-
-        Raises
-        ------
-        FlawError
-            If a row has the wrong number of cells, or if a cell in a numeric column is not a
-            number.
-        """
+        """Read all rows, and store their names, annotations and numbers."""
         self.read_rows(inspected)
         # Several spaces may separate two cells, so regular rows cannot be identified by counting
         # separators.
