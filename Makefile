@@ -2,7 +2,6 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-ANNDATA := .venv-anndata
 DOCS := .venv-docs
 # An environment knows where it lies: one that was copied or moved with the tree is made anew.
 MADE := $(VENV)/.made-$(shell pwd | cksum | cut -d ' ' -f 1)
@@ -19,11 +18,11 @@ PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 # Hundreds of processes import the same modules. Without stored bytecode, each would compile them.
 unexport PYTHONDONTWRITEBYTECODE
 
-test all-tests quick lowest anndata docs: export OPENBLAS_NUM_THREADS := 1
+test all-tests quick lowest docs: export OPENBLAS_NUM_THREADS := 1
 # Versions of numba overwrite each other's compiled code, so this environment has its own.
 lowest: export NUMBA_CACHE_DIR := $(CURDIR)/.venv-lowest/compiled
 
-.PHONY: demo test all-tests quick anndata lowest mutation documentation docs lint compile browser study bench against tutorial dist plotly clean
+.PHONY: demo test all-tests quick lowest mutation documentation docs lint compile browser study bench against tutorial dist plotly clean
 .DELETE_ON_ERROR:
 
 demo: $(DEMO)
@@ -59,27 +58,10 @@ tutorial: $(INSTALLED)
 # The loops are compiled while the source is linted: four processes would compile each of them.
 test: $(INSTALLED)
 	$(MAKE) --jobs=2 --output-sync=target lint compile browser
-	$(MAKE) --jobs=2 all-tests anndata
+	$(MAKE) all-tests
 
 all-tests: $(INSTALLED)
 	$(BIN)/pytest $(PARALLEL) -m 'not (documentation and slow)'
-
-# Results in real AnnData objects and their plots by scanpy. anndata needs a pandas older than that of
-# .venv, so it has an environment of its own, in which the dependencies are the oldest that
-# pyproject.toml admits: they call functions of each other that are deprecated by now. Only numba is
-# that of .venv, which shares its compiled code.
-anndata: $(ANNDATA)/.installed
-	$(ANNDATA)/bin/pytest -q --disable-warnings -W default::DeprecationWarning \
-	  -W default::PendingDeprecationWarning -W default::FutureWarning -W default::UserWarning \
-	  tests/with_anndata tests/anndata_tools
-
-$(ANNDATA)/.installed: pyproject.toml constraints.txt tests/lowest_versions.py tests/project_metadata.py
-	$(PYTHON) -m venv --clear $(ANNDATA)
-	$(PYTHON) tests/lowest_versions.py numba > $(ANNDATA)/constraints.txt
-	$(ANNDATA)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile \
-	  --constraint $(ANNDATA)/constraints.txt --constraint tests/with_anndata/constraints.txt \
-	  anndata scanpy pytest --editable '.[anndata,plot,zarr]'
-	touch $@
 
 # For daily work, in under three minutes: without the tests that are marked as slow.
 quick: $(INSTALLED)
@@ -153,7 +135,7 @@ plotly:
 	$(PYTHON) tools/vendor_plotly.py
 
 clean:
-	rm -rf $(VENV) .venv-0.2.0 .venv-lowest .venv-dist $(ANNDATA) $(DOCS) docs/gallery docs/api/generated build dist mrshc-demo mrshc-result mrshc-comparison .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) .venv-0.2.0 .venv-lowest .venv-dist $(DOCS) docs/gallery docs/api/generated build dist mrshc-demo mrshc-result mrshc-comparison .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Most modules of the packages are never imported: Python compiles those that are. The version of mrshc,

@@ -5,8 +5,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-ad = pytest.importorskip("anndata", reason="anndata is not installed, see `make anndata`")
-sc = pytest.importorskip("scanpy", reason="scanpy is not installed, see `make anndata`")
+ad = pytest.importorskip("anndata", reason="anndata is not installed")
+sc = pytest.importorskip("scanpy", reason="scanpy is not installed")
 
 from scipy import sparse  # noqa: E402
 
