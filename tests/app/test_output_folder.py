@@ -1,10 +1,8 @@
 """The folder of a run: whole or not at all, and readable by programs that others wrote."""
 
-import errno
 import io
 import json
 import os
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +13,6 @@ from sklearn.metrics import rand_score
 
 from mrshc.app import fit, make_plan
 from mrshc.app import output_folder as outputs
-from mrshc.app.folder_exchange import MOVING_MARK, exchange_files, restore_files
 from mrshc.app.output_folder import new_folder, write_outputs
 from mrshc.core.trees import Tree
 from mrshc.datasets import make_simulation_1
@@ -59,8 +56,8 @@ def run(method="mrshc", n_features=12, **parameters):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     out = tmp_path_factory.mktemp("outputs") / "result"
-    with new_folder(out) as work:
-        write_outputs(run(rank=2, n_references=10), work / "result")
+    with new_folder(out) as new:
+        write_outputs(run(rank=2, n_references=10), new)
     return out
 
 
@@ -68,7 +65,7 @@ def test_all_files_are_there(folder):
     pictures = {"splits.png", "loadings.png"}
     assert {f.name for f in folder.iterdir()} == ALWAYS | pictures | RANKED
     assert {f.name for f in folder.iterdir()} <= outputs.output_file_names()
-    assert not folder.with_name("result.partial").exists()
+    assert [f.name for f in folder.parent.iterdir()] == ["result"]
 
 
 @pytest.mark.parametrize(
@@ -160,10 +157,11 @@ def write(path, text="new"):
     (path / "result.json").write_text(json.dumps(about), encoding="utf-8")
 
 
-def make(out, text="new", *, error=None, **options):
-    """Make a result, or fail."""
-    with new_folder(out, **options) as work:
-        write(work / "result", text)
+def make(out, text="new", *, error=None, meanwhile=lambda: None, **options):
+    """Make a result, or fail; `meanwhile` is called before the end."""
+    with new_folder(out, **options) as new:
+        write(new, text)
+        meanwhile()
         if error is not None:
             raise error
 
@@ -218,54 +216,21 @@ def test_mistakes_of_the_user_leave_nothing(tmp_path):
 
 
 def test_files_of_others_are_never_removed(tmp_path):
-    out, work = tmp_path / "out", tmp_path / "out.partial"
-    work.mkdir()
-    (work / "notes.txt").write_text("mine")
-    with pytest.raises(UserError, match=r"partial holds 'notes\.txt', which mrshc did not write"):
-        make(out)
-    (work / "notes.txt").rename(tmp_path / "notes.txt")
+    out = tmp_path / "out"
     make(out)
-    (tmp_path / "notes.txt").rename(out / "notes.txt")
-    with pytest.raises(UserError, match="which mrshc did not write"):
+    (out / "notes.txt").write_text("mine")
+    with pytest.raises(UserError, match=r"holds 'notes\.txt', which mrshc did not write"):
         make(out, overwrite=True)
     assert (out / "notes.txt").read_text() == "mine"
 
 
-def test_files_of_others_in_the_work_are_neither_removed_nor_moved(tmp_path):
-    out, work = tmp_path / "out", tmp_path / "out.partial"
-    for inside in ("result", "old"):
-        (work / inside).mkdir(parents=True)
-        (work / inside / "thesis.txt").write_text("mine")
-        with pytest.raises(UserError, match=rf"{inside} holds 'thesis\.txt', which mrshc did not"):
-            make(out)
-        assert (work / inside / "thesis.txt").read_text() == "mine"
-        (work / inside / "thesis.txt").unlink()
-    (work / "old" / "markers.csv").write_text("a table of somebody else")
-    with pytest.raises(UserError, match=r"old is not an earlier result of mrshc"):
-        make(out)
-    assert not out.exists()
-    (work / "old" / "markers.csv").unlink()
-    make(out)
-    assert [f.name for f in tmp_path.iterdir()] == ["out"]
-
-
 def test_files_that_others_write_during_a_run_are_kept(tmp_path):
-    work = tmp_path / "out.partial"
-    with new_folder(tmp_path / "out") as inside:
-        write(inside / "result")
-        (inside / "notes.txt").write_text("mine")
-    assert (work / "notes.txt").read_text() == "mine"
-    assert content(tmp_path / "out") == "new"
-
-
-@pytest.mark.parametrize("name", [".mydownload.partial", ".mydownload.123.partial", ".x.partial"])
-def test_unfinished_files_of_other_programs_are_kept(tmp_path, name):
     out = tmp_path / "out"
-    make(out)
-    (out / name).write_text("half of something")
-    with pytest.raises(UserError, match=f"'{name}', which mrshc did not write"):
-        make(out, overwrite=True)
-    assert (out / name).exists()
+    make(out, "old")
+    with pytest.raises(UserError, match=r"holds 'notes\.txt', which mrshc did not write"):
+        make(out, overwrite=True, meanwhile=lambda: (out / "notes.txt").write_text("mine"))
+    assert (content(out), (out / "notes.txt").read_text()) == ("old", "mine")
+    assert [f.name for f in tmp_path.iterdir()] == ["out"]
 
 
 def test_a_pipe_in_place_of_a_result_is_not_read(tmp_path):
@@ -276,42 +241,12 @@ def test_a_pipe_in_place_of_a_result_is_not_read(tmp_path):
         make(out, overwrite=True)
 
 
-def test_an_existing_folder_stays_the_same_folder(tmp_path, monkeypatch):
-    """It may be a mount point, private, or the current folder of a shell."""
+def test_permissions_of_an_existing_folder_are_kept(tmp_path):
     out = tmp_path / "out"
     out.mkdir(mode=0o700)
-    monkeypatch.chdir(out)
-    first = out.stat()
-    for text in ("first", "second"):
-        make(Path(), text, overwrite=True)
-        assert os.path.samestat(first, out.stat())
-        assert out.stat().st_mode == first.st_mode
-        assert content(Path.cwd()) == text
-    assert [f.name for f in tmp_path.iterdir()] == ["out"]
-
-
-def test_a_folder_on_another_file_system(tmp_path, monkeypatch):
-    """Files cannot be renamed into a mount point; the folder itself cannot be renamed either."""
-    out = tmp_path / "out"
-    out.mkdir()
-
-    def within_one(rename):
-        def renamed(path, target):
-            if out in (path, target):
-                raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
-            if (out in path.parents) != (out in target.parents):
-                raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
-            return rename(path, target)
-
-        return renamed
-
-    for name in ("replace", "rename"):
-        monkeypatch.setattr(Path, name, within_one(getattr(Path, name)))
     for text in ("first", "second"):
         make(out, text, overwrite=True)
-        assert content(out) == text
-    assert [f.name for f in out.iterdir()] == ["result.json"]
-    assert [f.name for f in tmp_path.iterdir()] == ["out"]
+        assert (out.stat().st_mode & 0o777, content(out)) == (0o700, text)
 
 
 def test_a_folder_that_cannot_be_written_to_is_refused_before_the_work(tmp_path, monkeypatch):
@@ -323,117 +258,36 @@ def test_a_folder_that_cannot_be_written_to_is_refused_before_the_work(tmp_path,
         pytest.fail("refused after the work only")
 
 
-def write_files(folder, text, names):
-    write(folder, text)
-    for name in names:
-        (folder / name).write_text(text)
-
-
-EARLIER_FILES, NEW_FILES = (
-    ("features.csv", "markers.csv", "loadings.png"),
-    ("features.csv", "tree.nwk"),
-)
-
-
-def assert_whole(out, *, allowed):
-    text = content(out)
-    assert text in allowed
-    names = {"old": EARLIER_FILES, "new": NEW_FILES}[text]
-    assert {
-        f.name: f.read_text() for f in out.iterdir() if f.name != "result.json"
-    } == dict.fromkeys(names, text)
-
-
-class Killed(BaseException):
-    """Ends an exchange as a signal that cannot be caught would."""
-
-
-def kill_at(monkeypatch, step):
-    """Let changes of the file system number `step` and later fail; return the count of all."""
-    count = [0]
-
-    def counted(change):
-        def changed(*given, **more):
-            count[0] += 1
-            if count[0] >= step:
-                raise Killed
-            return change(*given, **more)
-
-        return changed
-
-    for name in ("replace", "rename", "unlink", "rmdir", "touch", "mkdir"):
-        monkeypatch.setattr(Path, name, counted(getattr(Path, name)))
-    return count
-
-
-@pytest.mark.parametrize("existing", ["old", "empty", "none"])
-def test_an_exchange_that_is_killed_leaves_the_old_result_or_the_new_one(
-    tmp_path, monkeypatch, existing
-):
-    """Also if the process that puts the files in order is killed again."""
-    given = {"about_file": "result.json", "names": outputs.output_file_names()}
-    for step in range(1, 100):
-        out, work = tmp_path / str(step) / "out", tmp_path / str(step) / "out.partial"
-        write_files(work / "result", "new", NEW_FILES)
-        if existing == "old":
-            write_files(out, "old", EARLIER_FILES)
-        elif existing == "empty":
-            out.mkdir()
-        for attempt, move in enumerate((exchange_files, restore_files, restore_files)):
-            with monkeypatch.context() as patch, suppress(Killed):
-                count = kill_at(patch, step if attempt == 0 else 2)
-                move(work, out, **given)
-            if attempt == 0 and count[0] < step:
-                assert_whole(out, allowed={"new"})
-                assert step > 2 or existing == "none"
-                return
-        with suppress(UserError), new_folder(out):
-            pass
-        if existing == "old":
-            assert_whole(out, allowed={"old", "new"})
-        elif out.exists() and any(out.iterdir()):
-            assert_whole(out, allowed={"new"})
-    pytest.fail("it never ends")
-
-
-def test_an_exchange_that_fails_puts_the_old_result_back(tmp_path, monkeypatch):
+@pytest.mark.parametrize("existing", [None, "empty", "old"])
+def test_a_folder_that_cannot_be_renamed_is_kept(tmp_path, monkeypatch, existing):
+    """Both renames fail in turn, for example by Ctrl-C."""
     out = tmp_path / "out"
-    make(out, "old")
-    replace = Path.replace
+    rename = Path.rename
+    if existing == "empty":
+        out.mkdir()
+    elif existing:
+        make(out, existing)
+    before = [f.name for f in tmp_path.iterdir()]
+    for fails in ("out", "new") if existing else ("new",):
 
-    def stop(self, target):
-        if self.parent.name == "result":
-            raise KeyboardInterrupt
-        return replace(self, target)
+        def stop(path, target, fails=fails):
+            if path.name == fails:
+                raise KeyboardInterrupt
+            return rename(path, target)
 
-    monkeypatch.setattr(Path, "replace", stop)
-    with pytest.raises(KeyboardInterrupt):
-        make(out, "new", overwrite=True)
-    assert content(out) == "old"
-    assert [f.name for f in tmp_path.iterdir()] == ["out"]
-
-
-def test_two_runs_do_not_share_a_folder(tmp_path):
-    with (
-        new_folder(tmp_path / "out"),
-        pytest.raises(UserError, match="Another process is using"),
-        new_folder(tmp_path / "out"),
-    ):
-        pytest.fail("both are in")
+        monkeypatch.setattr(Path, "rename", stop)
+        with pytest.raises(KeyboardInterrupt):
+            make(out, "new", overwrite=True)
+        monkeypatch.undo()
+        assert [f.name for f in tmp_path.iterdir()] == before
+        assert existing != "old" or content(out) == "old"
 
 
-def test_a_run_killed_in_the_middle_of_the_exchange_loses_nothing(tmp_path):
-    out, work = tmp_path / "out", tmp_path / "out.partial"
-    write(work / "old", "old")
-    write(work / "result", "new")
-    with (
-        pytest.raises(UserError, match=r"exists already\. Add --overwrite"),
-        new_folder(out),
-    ):
-        pytest.fail("refused after the work only")
-    assert content(out) == "old"
-    make(out, "new", overwrite=True)
-    assert content(out) == "new"
+def test_of_two_runs_with_the_same_folder_the_second_is_refused(tmp_path):
+    out = tmp_path / "out"
+    with pytest.raises(UserError, match="exists already"):
+        make(out, "second", meanwhile=lambda: make(out, "first"))
+    assert content(out) == "first"
 
 
 @pytest.mark.parametrize(
@@ -462,24 +316,6 @@ def test_a_folder_or_link_with_the_name_of_an_output_is_never_removed(tmp_path):
     assert (out / "markers.csv").read_text(encoding="utf-8") == "all of it"
 
 
-def test_links_in_place_of_the_work_are_not_followed(tmp_path):
-    out, work, thesis = tmp_path / "out", tmp_path / "out.partial", tmp_path / "thesis.tex"
-    thesis.write_text("all of it", encoding="utf-8")
-    work.mkdir()
-    for name in ("lock", "old", "result"):
-        (work / name).symlink_to(thesis)
-        with pytest.raises(UserError, match=f"'{name}', which mrshc did not write"):
-            make(out)
-        (work / name).unlink()
-    work.rmdir()
-    (tmp_path / "elsewhere").mkdir()
-    work.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(UserError, match="is a link or a file, but a folder was wanted"):
-        make(out)
-    assert thesis.read_text(encoding="utf-8") == "all of it"
-    assert list((tmp_path / "elsewhere").iterdir()) == []
-
-
 def test_results_go_where_a_link_points(tmp_path):
     target, link = tmp_path / "disk" / "target", tmp_path / "link"
     link.symlink_to(target)
@@ -497,14 +333,7 @@ def test_folders_without_a_name_of_their_own(tmp_path, monkeypatch):
         make(tmp_path / "a")
     with pytest.raises(UserError, match="cannot be a folder for the results"):
         make(Path("/"), overwrite=True)
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(UserError, match="holds other files than results"):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(UserError, match="The current folder cannot be replaced"):
         make(Path())
-
-
-def test_leftovers_of_a_killed_process_are_removed(tmp_path):
-    work = tmp_path / "out.partial"
-    work.mkdir()
-    (work / f".{MOVING_MARK}.123.partial").write_text("half", encoding="utf-8")
-    make(tmp_path / "out")
-    assert [f.name for f in tmp_path.iterdir()] == ["out"]

@@ -1,17 +1,15 @@
-"""Write the results of a run to a working folder, then move them into the output folder.
-
-The working folder is next to the output folder and has the same name followed by `.partial`.
-"""
+"""The output folder of a run: it appears as a whole, or not at all."""
 
 from __future__ import annotations
 
 import json
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -19,16 +17,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mrshc import plotting
-from mrshc.app.folder_exchange import (
-    EARLIER_FOLDER,
-    MOVING_MARK,
-    NEW_FOLDER,
-    exchange_files,
-    is_exchange_interrupted,
-    remove_files,
-    remove_folder,
-    restore_files,
-)
 from mrshc.app.picture_settings import PictureSettings
 from mrshc.app.picture_writing import draw_and_write, warn_of_small_figures
 from mrshc.app.plan import Plan
@@ -48,8 +36,6 @@ from mrshc.io.result import (
 from mrshc.plotting.picture_files import PICTURE_FORMATS
 from mrshc.plotting.result_pictures import PICTURES, Picture, features_for_heatmap
 from mrshc.report import REPORT, write_report
-from mrshc.shell.atomic_files import is_partial_file
-from mrshc.shell.folder_lock import LOCK_FILE_NAME, create_and_lock_folder
 
 # Names of the files of a result, except pictures. The file names of pictures are in the registry
 # `PICTURES`.
@@ -66,7 +52,7 @@ _COMPARISON_FILES = {
 }
 # Name of the file that identifies each kind of result, and the required value of the entry "format"
 # in this file.
-_FORMAT_BY_ABOUT_FILE = {RESULT_FILE: FORMAT, COMPARISON_FILE: COMPARISON_FORMAT}
+_FORMATS = {RESULT_FILE: FORMAT, COMPARISON_FILE: COMPARISON_FORMAT}
 _DEFAULT_PICTURES = PictureSettings()
 
 
@@ -74,49 +60,36 @@ _DEFAULT_PICTURES = PictureSettings()
 def new_folder(
     out: Path, *, about_file: str = RESULT_FILE, overwrite: bool = False
 ) -> Iterator[Path]:
-    """Yield a working folder; on success, move its subfolder `result` to `out`.
+    """Yield an empty folder next to `out`, which takes its place if all goes well.
 
-    The working folder has the name of `out` followed by `.partial`. If `out` is not empty, its
-    files are replaced only if `overwrite` is true, its `about_file` identifies it as a result of
-    mrshc, and all its files are files of a result. Files that mrshc did not write are
-    never removed from either folder.
+    `out` is replaced only if it is empty or, if `overwrite` is true, an earlier result whose
+    `about_file` says so, and which holds nothing but files of a result.
     """
     out = resolve_folder(out)
     refuse_existing(out, about_file=about_file, overwrite=overwrite)
-    work = _working_folder(out)
-    _refuse_foreign_files_in_work(work)
-    exchange_options: Any = {"about_file": about_file, "names": output_file_names()}
-    with create_and_lock_folder(work) as is_locked:
-        if not is_locked:
-            raise UserError(
-                f"Another process is using {work}. Wait until it has finished, or stop it."
-            )
-        try:
-            # An earlier process may have been killed while it exchanged files. The output folder
-            # can be checked only after this exchange has been undone or finished.
-            restore_files(work, out, **exchange_options)
-            _refuse_unless_replaceable(out, about_file=about_file, overwrite=overwrite)
-            _make_empty_folder(work / NEW_FOLDER, like=out)
-            yield work
-            # Check again, since the user may have added files to the output folder during a long
-            # run.
-            _refuse_unless_replaceable(out, about_file=about_file, overwrite=overwrite)
-            exchange_files(work, out, **exchange_options)
-        # BaseException includes KeyboardInterrupt and SystemExit. The earlier result must be kept
-        # after an interruption, too.
-        except BaseException:
-            restore_files(work, out, **exchange_options)
-            _remove_own_files(work)
-            raise
-        _remove_own_files(work)
-
-
-def _make_empty_folder(folder: Path, *, like: Path) -> None:
-    """Create an empty folder; if the folder `like` exists, use its permissions."""
-    remove_folder(folder, output_file_names())
-    folder.mkdir(exist_ok=True)
-    if like.exists():
-        folder.chmod(stat.S_IMODE(like.stat().st_mode))
+    missing = [parent for parent in out.parents if not parent.exists()]
+    out.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with TemporaryDirectory(prefix=f"{out.name}.partial-", dir=out.parent) as work:
+            new = Path(work) / "new"
+            new.mkdir()
+            yield new
+            # The user may have added files to the output folder during a long run.
+            refuse_existing(out, about_file=about_file, overwrite=overwrite)
+            if out.exists():
+                new.chmod(stat.S_IMODE(out.stat().st_mode))
+                out.rename(Path(work) / "old")
+            try:
+                new.rename(out)
+            except BaseException:
+                with suppress(OSError):
+                    (Path(work) / "old").rename(out)
+                raise
+    except BaseException:
+        for parent in missing:
+            with suppress(OSError):  # not empty
+                parent.rmdir()
+        raise
 
 
 def resolve_folder(out: Path) -> Path:
@@ -128,32 +101,14 @@ def resolve_folder(out: Path) -> Path:
         resolved = out.resolve()
     except (OSError, RuntimeError):  # a cycle of links; the class depends on the Python version
         raise UserError(f"{out} is a symbolic link without a target. Remove it.") from None
-    # The working folder must be created next to the output folder, and the root of a file system
-    # has no parent folder.
-    if not resolved.name:
-        raise UserError(f"{out} cannot be a folder for the results. Choose another folder.")
+    if not resolved.name or resolved.is_mount():  # the new folder could not take its place
+        raise UserError(f"{out} cannot be a folder for the results. Choose a folder inside it.")
     return resolved
-
-
-def _working_folder(out: Path) -> Path:
-    """Return the path of the working folder, which is next to the output folder `out`."""
-    out = resolve_folder(out)
-    return out.with_name(out.name + ".partial")
 
 
 def refuse_existing(out: Path, *, about_file: str = RESULT_FILE, overwrite: bool) -> None:
     """Raise UserError if the output folder exists and may not be replaced."""
-    # If an exchange of files was interrupted, nothing is checked here: `new_folder` restores the
-    # files and then checks the folder.
-    if not is_exchange_interrupted(_working_folder(out)):
-        _refuse_unless_replaceable(out, about_file=about_file, overwrite=overwrite)
-
-
-def _refuse_unless_replaceable(out: Path, *, about_file: str, overwrite: bool) -> None:
-    """Raise UserError if `out` exists and is neither empty nor a result that may be replaced.
-
-    The error is also raised if `out` is a file or is not writable.
-    """
+    out = resolve_folder(out)
     if not out.exists():
         return
     if not out.is_dir():
@@ -164,15 +119,26 @@ def _refuse_unless_replaceable(out: Path, *, about_file: str, overwrite: bool) -
         raise UserError(
             f"{out} cannot be written to. Change its permissions, or choose another folder."
         )
-    if not any(out.iterdir()):
-        return
-    if _read_description(out / about_file).get("format") != _FORMAT_BY_ABOUT_FILE[about_file]:
+    files = list(out.iterdir())
+    if files and _read_description(out / about_file).get("format") != _FORMATS[about_file]:
         raise UserError(f"{out} exists and holds other files than results. Choose another folder.")
-    if not overwrite:
+    if files and not overwrite:
         raise UserError(
             f"{out} exists already. Add --overwrite to replace it, or choose another folder."
         )
-    _refuse_foreign_files(out, files=output_file_names())
+    known = output_file_names()
+    for path in sorted(files):
+        # mrshc writes neither links nor folders.
+        if path.is_symlink() or not path.is_file() or path.name not in known:
+            raise UserError(
+                f"{out} holds {path.name!r}, which mrshc did not write and which would be "
+                "replaced. Move it to another folder, or choose another output folder."
+            )
+    if out == Path.cwd():  # the shell would stay in the folder that is removed
+        raise UserError(
+            "The current folder cannot be replaced by the folder of the results. Choose a folder "
+            "inside it, such as --out result."
+        )
 
 
 def output_file_names() -> set[str]:
@@ -190,47 +156,6 @@ def output_file_names() -> set[str]:
 def _ranked_list_name(cluster: int) -> str:
     """Return the name of the file with the ranked features of a cluster, counted from 1."""
     return f"markers_cluster_{cluster}.rnk"
-
-
-def _refuse_foreign_files_in_work(work: Path) -> None:
-    """Raise UserError if a working folder contains files that mrshc did not write.
-
-    Without this check, a run might move or remove such files.
-    """
-    files = {LOCK_FILE_NAME, MOVING_MARK}
-    _refuse_foreign_files(work, files=files, folders={NEW_FOLDER, EARLIER_FOLDER})
-    for folder in (work / NEW_FOLDER, work / EARLIER_FOLDER):
-        _refuse_foreign_files(folder, files=output_file_names())
-    # Other programs may also write files with names such as markers.csv. Only a valid result.json
-    # or comparison.json shows that mrshc wrote the files.
-    earlier = work / EARLIER_FOLDER
-    is_result = any(
-        _read_description(earlier / name).get("format") == format_name
-        for name, format_name in _FORMAT_BY_ABOUT_FILE.items()
-    )
-    if earlier.exists() and any(earlier.iterdir()) and not is_result:
-        raise UserError(
-            f"{earlier} is not an earlier result of mrshc, and would be moved. Move it to another "
-            "place, or choose another output folder."
-        )
-
-
-def _refuse_foreign_files(folder: Path, *, files: set[str], folders: Iterable[str] = ()) -> None:
-    """Raise UserError if a folder contains anything except the given files and subfolders.
-
-    Incomplete versions of the given files are allowed. Nothing is checked if the folder does not
-    exist.
-    """
-    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
-        is_file, is_folder = path.is_file(), path.is_dir()
-        is_known = (is_file and path.name in files) or (is_folder and path.name in folders)
-        # mrshc never creates symbolic links, so a link is refused even if it has the name of an
-        # output file.
-        if path.is_symlink() or not (is_known or is_partial_file(path, files)):
-            raise UserError(
-                f"{folder} holds {path.name!r}, which mrshc did not write and which would be "
-                "replaced. Move it to another folder, or choose another output folder."
-            )
 
 
 def read_description(out: Path) -> dict[str, Any]:
@@ -251,13 +176,6 @@ def _read_description(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError):
         return {}
     return about if isinstance(about, dict) else {}
-
-
-def _remove_own_files(work: Path) -> None:
-    """Remove all files that a run wrote to its working folder, except the lock file."""
-    for folder in (NEW_FOLDER, EARLIER_FOLDER):
-        remove_folder(work / folder, output_file_names())
-    remove_files(work, {MOVING_MARK})
 
 
 def write_outputs(

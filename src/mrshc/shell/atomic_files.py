@@ -6,8 +6,7 @@ If writing is interrupted, the old content remains unchanged.
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from pathlib import Path
 # and contains the process ID, so that two processes that write the same file use different
 # temporary files.
 _PARTIAL = ".partial"
-_LEFTOVER = re.compile(r"\.(?P<name>.+)\.[0-9]+\.partial")
 
 
 @contextmanager
@@ -37,16 +35,6 @@ def atomic_write(path: Path) -> Iterator[Path]:
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
-
-
-def is_partial_file(path: Path, names: Collection[str]) -> bool:
-    """Return whether `path` is a temporary file that `atomic_write` created for one of the `names`.
-
-    `names` are file names without a folder. A temporary file remains in the folder if a process is
-    killed while it writes to the file.
-    """
-    match = _LEFTOVER.fullmatch(path.name)
-    return match is not None and match["name"] in names and path.is_file()
 
 
 def write_text(path: Path, text: str) -> None:

@@ -198,7 +198,7 @@ def compare(
         reports_scale=preprocessing.reports_scale,
     )
     _print_preprocessing(plan, output)
-    with outputs.new_folder(out, about_file=COMPARISON_FILE, overwrite=running.overwrite) as work:
+    with outputs.new_folder(out, about_file=COMPARISON_FILE, overwrite=running.overwrite) as new:
         with output.show_status("Clustering by several methods"):
             comparison = run_interruptibly(
                 lambda: analysis.compare_methods(
@@ -210,9 +210,7 @@ def compare(
             )
         with output.show_status("Drawing"):
             k = analysis.comparison_n_clusters(plan, n_clusters)
-            outputs.write_comparison(
-                plan, comparison, work / "result", n_clusters=k, settings=picture_settings
-            )
+            outputs.write_comparison(plan, comparison, new, n_clusters=k, settings=picture_settings)
     # The scores are converted to the dtype object, so that missing scores can be shown as empty
     # cells.
     scores = convert_counts_to_integers(comparison.scores).reset_index().astype(object)
@@ -318,7 +316,7 @@ def run_plan(
     settings = PictureSettings() if pictures is None else pictures
     _print_preprocessing(plan, output)
     hide = no_progress() if output.is_quiet else nullcontext()
-    with hide, outputs.new_folder(out, overwrite=overwrite) as work:
+    with hide, outputs.new_folder(out, overwrite=overwrite) as new:
         fitted = run_interruptibly(lambda: analysis.fit_estimator(plan))
         confidence = run_interruptibly(
             lambda: analysis.assess_confidence(plan, fitted, announce=output.print_phase)
@@ -326,7 +324,7 @@ def run_plan(
         with output.show_status("Describing clusters and features"):
             result = run_interruptibly(lambda: analysis.describe_fit(plan, fitted, confidence))
         with progress_bar("Writing") as progress:
-            outputs.write_outputs(result, work / "result", settings=settings, progress=progress)
+            outputs.write_outputs(result, new, settings=settings, progress=progress)
     # The concerns of the plan were printed before the fit.
     _print_result(result, output, known_caveats=plan.concerns)
     if output.is_quiet:
