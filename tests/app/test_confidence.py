@@ -201,5 +201,5 @@ def test_the_newick_file_has_the_supports(both, tmp_path):
 def test_an_absent_table_is_noticed(both, tmp_path):
     write_result(both, tmp_path)
     (tmp_path / "branches.csv").unlink()
-    with pytest.raises(UserError, match=r"is not a complete result: branches\.csv cannot be read"):
+    with pytest.raises(UserError, match=r"is not a complete result: branches\.csv is missing"):
         load_result(tmp_path)

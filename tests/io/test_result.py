@@ -5,7 +5,6 @@ import json
 import re
 from dataclasses import replace
 
-import jsonschema
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,7 +14,7 @@ from mrshc.app.output_folder import write_outputs
 from mrshc.datasets import make_simulation_1
 from mrshc.errors import UserError
 from mrshc.io import Table, load_result, read_table
-from mrshc.io.result import SCHEMA, write_result
+from mrshc.io.result import write_result
 from mrshc.plotting import annotation_bars
 from mrshc.report.page_data import result_data
 from mrshc.report.sentences import classes_in_clusters
@@ -144,19 +143,8 @@ def test_a_start_set_of_another_size_is_no_concern():
     assert replace(result, about=result.about | {"search": search}).caveats == []
 
 
-def test_result_json_is_valid_against_its_schema(result, tmp_path):
-    write_result(result, tmp_path)
-    schema = json.loads(SCHEMA.read_text())
-    jsonschema.Draft202012Validator.check_schema(schema)
-    content = json.loads((tmp_path / "result.json").read_text())
-    jsonschema.validate(content, schema)
-    del content["chosen"]
-    with pytest.raises(jsonschema.ValidationError, match="'chosen' is a required property"):
-        jsonschema.validate(content, schema)
-
-
 OTHER_FORMATS = {
-    "is written in version 1 of the format, this mrshc reads version 7": {"format_version": 1},
+    "is written in version 1 of the format, this mrshc reads version 8": {"format_version": 1},
     "does not describe a result of mrshc": {"format": "something"},
     "lacks 'splits'": {"splits": LOST},
 }
@@ -191,12 +179,7 @@ def test_folders_without_a_result(tmp_path):
     with pytest.raises(UserError, match=r"holds no result: there is no result\.json"):
         load_result(tmp_path)
     (tmp_path / "result.json").write_text("{")
-    with pytest.raises(
-        UserError, match=r"is not a complete result: result\.json is cut off\. Make"
-    ):
-        load_result(tmp_path)
-    (tmp_path / "result.json").write_text("{\n")
-    with pytest.raises(UserError, match=r"result\.json is not JSON\. Make it again"):
+    with pytest.raises(UserError, match=r"is not a complete result: result\.json is damaged, or"):
         load_result(tmp_path)
 
 

@@ -26,10 +26,9 @@ from mrshc.errors import UserError
 from mrshc.exports import newick, rnk, treeview
 from mrshc.io.comparison_file_version import COMPARISON_FILE, COMPARISON_FORMAT
 from mrshc.io.result import (
-    CHECKED_TABLES,
     FORMAT,
-    OPTIONAL_TABLES,
     RESULT_FILE,
+    TABLES,
     Result,
     write_result,
 )
@@ -40,7 +39,7 @@ from mrshc.report import REPORT, write_report
 # Names of the files of a result, except pictures. The file names of pictures are in the registry
 # `PICTURES`.
 _RESULT_FILES = {
-    *(RESULT_FILE, *CHECKED_TABLES, *OPTIONAL_TABLES, "search.csv"),
+    *(RESULT_FILE, *TABLES, "search.csv"),
     *("tree.nwk", "heatmap.cdt", "heatmap.gtr", "heatmap.atr", REPORT),
 }
 # Ranked lists are written for at most this many clusters, so that the names of all files that a run

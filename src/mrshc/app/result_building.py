@@ -23,7 +23,7 @@ from mrshc.core.trees import Tree, silhouette_widths
 from mrshc.io.comparison_file_version import COMPARISON_FORMAT, COMPARISON_VERSION
 from mrshc.io.raw_table import clean_unique_names
 from mrshc.io.result import FORMAT, FORMAT_VERSION, MAX_CUTS, Result
-from mrshc.io.result_table_checks import learnt_column
+from mrshc.io.result_files import learnt_column
 from mrshc.preprocessing.chains import learnt_values, needed_features, step_use
 from mrshc.version import __version__
 

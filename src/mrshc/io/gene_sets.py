@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mrshc.io.saved_file_reading import shorten
 from mrshc.io.streams import (
     FlawError,
     TableError,
@@ -218,3 +217,8 @@ def _first_of(places: list[str]) -> str:
 
 def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def shorten(text: str) -> str:
+    """Return a text in quotation marks for a message; the end of a long text is cut off."""
+    return repr(text if len(text) <= 40 else text[:39] + "\N{HORIZONTAL ELLIPSIS}")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mrshc.core.centres import ClusterCentres
 from mrshc.errors import UserError
 from mrshc.io.result import Result
-from mrshc.io.result_table_checks import learnt_column
+from mrshc.io.result_files import learnt_column
 from mrshc.io.table import Table
 from mrshc.preprocessing.chains import SavedStep, preprocess_new
 from mrshc.shell.wording import Parameter, ParameterError

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import hashlib
 import json
 import os
 import re
@@ -20,19 +19,16 @@ from numpy.typing import NDArray
 from mrshc.enrichment import gene_name
 from mrshc.errors import UserError
 from mrshc.exports import gct
-from mrshc.io.result_table_checks import (
+from mrshc.io.result_files import (
     BRANCHES_FILE,
     CONSENSUS_FILE,
     GENE_SETS_FILE,
     LINKAGE_COLUMNS,
-    check_about,
-    has_branches,
-    has_consensus,
-    has_gene_sets,
-    prefix_file_name,
+    read_about,
+    read_json,
     read_tables,
+    reading,
 )
-from mrshc.io.saved_file_reading import check_schema, load_schema, read_json
 from mrshc.io.streams import FlawError
 from mrshc.methods import METHODS
 from mrshc.shell.text_cleaning import guard_formula
@@ -41,18 +37,13 @@ from mrshc.shell.wording import Sentence, Setting, format_count
 FORMAT = "mrshc result"
 # This number must be increased when the meaning of a file changes. Results in other versions of the
 # format cannot be loaded.
-FORMAT_VERSION = 7
+FORMAT_VERSION = 8
 
 RESULT_FILE = "result.json"
-SCHEMA = Path(__file__).with_name("result.schema.json")
-# Tables that `load_result` reads. The checksums of these files are stored in result.json.
-CHECKED_TABLES = (
+TABLES = (
     *("centers.csv", "clusters.csv", "features.csv", "linkage.csv", "markers.csv"),
-    *("selected.gct", "silhouettes.csv"),
+    *("selected.gct", "silhouettes.csv", BRANCHES_FILE, CONSENSUS_FILE, GENE_SETS_FILE),
 )
-# Tables that a result has only if the significance of its branches, its stability or the
-# over-representation of gene sets was computed. They are read and checked like the other tables.
-OPTIONAL_TABLES = (BRANCHES_FILE, CONSENSUS_FILE, GENE_SETS_FILE)
 # Silhouettes are stored for cuts into at most this many clusters, since plots do not have more than
 # this many colours that are easy to distinguish.
 MAX_CUTS = 20
@@ -70,9 +61,6 @@ _MAX_MISSING_SHARE = 0.2
 # of a text annotation that is drawn. With more bars or levels, the legend would take up more space
 # than the tree.
 _MAX_BARS, _MAX_LEVELS = 5, 20
-# Smallest number that cannot be a version of the format. This number or a larger one indicates a
-# damaged file rather than a later version.
-_VERSION_LIMIT = 10**6
 
 
 class ResultError(UserError):
@@ -90,7 +78,7 @@ class Result:
     Parameters
     ----------
     about : dict
-        The content of result.json without the checksums: parameters, properties of the data, and
+        The content of result.json: parameters, properties of the data, and
         the choices of the method with their reasons.
     samples : DataFrame of shape (n_samples, n_columns)
         One row for each sample. The columns are the cluster and the position among the leaves of
@@ -505,26 +493,10 @@ def write_result(result: Result, folder: Path) -> None:
         _write_csv(consensus, folder / CONSENSUS_FILE, index_label="sample")
     if result.gene_sets is not None:
         _write_csv(result.gene_sets, folder / GENE_SETS_FILE)
-    # result.json is written last, since it contains the checksums of the other files.
-    about = {
-        **result.about,
-        "files": {name: _file_checksum(folder / name) for name in table_names(result.about)},
-    }
-    text = json.dumps(about, indent=2, allow_nan=False, ensure_ascii=False)
+    # result.json is written last: without it, a folder holds no result.
+    text = json.dumps(result.about, indent=2, allow_nan=False, ensure_ascii=False)
     # The text is written as bytes, since line breaks in text mode would depend on the system.
     (folder / RESULT_FILE).write_bytes((text + "\n").encode())
-
-
-def table_names(about: dict[str, Any]) -> tuple[str, ...]:
-    """Return the names of the tables of a result, given the content of its result.json."""
-    is_present = (has_branches(about), has_consensus(about), has_gene_sets(about))
-    return CHECKED_TABLES + tuple(
-        name for name, present in zip(OPTIONAL_TABLES, is_present, strict=True) if present
-    )
-
-
-def _file_checksum(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _write_csv(table: pd.DataFrame, path: Path, *, index_label: str | None = None) -> None:
@@ -540,7 +512,7 @@ def format_csv(table: pd.DataFrame, *, index_label: str | None = None) -> str:
     """Return a table as text in CSV format.
 
     An apostrophe is put in front of text that a spreadsheet would read as a formula.
-    `read_csv_columns` removes the apostrophe.
+    Loading a result removes it.
     """
     table = _guard_formulas(table)
     has_index = index_label is not None
@@ -586,7 +558,7 @@ def _format_selected(result: Result) -> str:
 def load_result(folder: str | os.PathLike[str]) -> Result:
     """Load a result that was written to a folder.
 
-    All files that are read are checked for completeness, damage and changes.
+    It is checked that the files have the shapes, names and tree of one result.
 
     Parameters
     ----------
@@ -614,73 +586,25 @@ def load_result(folder: str | os.PathLike[str]) -> Result:
     . holds no result
     """
     folder = Path(folder)
-    try:
-        about = _read_about(folder)
-        tables = read_tables(folder, about, most_cuts=MAX_CUTS)
-        # The checksums are compared last, since the checks of the tables give more specific
-        # messages.
-        checksums = about.pop("files")
-        _refuse_changed_tables(folder, {name: checksums.get(name) for name in table_names(about)})
-    except FlawError as flaw:
-        raise ResultError(f"{folder} is not a complete result: {flaw}. Make it again.") from None
-    return Result(
-        about=about,
-        samples=tables.samples,
-        features=tables.features,
-        selected=tables.selected,
-        silhouettes=tables.silhouettes,
-        markers=tables.markers,
-        linkage_matrix_=tables.linkage_matrix,
-        centers=tables.centers,
-        branches=tables.branches,
-        consensus=tables.consensus,
-        gene_sets=tables.gene_sets,
-    )
-
-
-def _read_about(folder: Path) -> dict[str, Any]:
-    """Return the content of result.json, checked as far as this is possible without other files.
-
-    Raise ResultError if the file is absent, does not describe a result, or is in another version of
-    the format. Raise FlawError if the content is not valid.
-    """
-    if not (folder / RESULT_FILE).exists():
+    path = folder / RESULT_FILE
+    if not path.exists():
         raise ResultError(
             f"{folder} holds no result: there is no {RESULT_FILE} in it. Name a folder that holds "
             "the result of a clustering."
         )
-    with prefix_file_name(RESULT_FILE):
-        about = read_json(folder / RESULT_FILE)
-        if not isinstance(about, dict) or about.get("format") != FORMAT:
-            raise ResultError(f"{folder / RESULT_FILE} does not describe a result of mrshc.")
-        # The version is checked before the schema, since the schema describes only the current
-        # version.
-        _refuse_other_version(about.get("format_version"), folder)
-        check_schema(about, load_schema(SCHEMA))
-        check_about(about)
-    return about
+    try:
+        with reading(RESULT_FILE):
+            _refuse_other_format(read_json(path, ()), folder)
+            about = read_about(path)
+        return Result(about=about, **read_tables(folder, about))
+    except FlawError as flaw:
+        raise ResultError(f"{folder} is not a complete result: {flaw}. Make it again.") from None
 
 
-def _refuse_changed_tables(folder: Path, checksums: dict[str, str | None]) -> None:
-    """Raise FlawError if a table is not the one that was written together with result.json.
-
-    `checksums` contains the checksums in result.json by the name of the table. A table that was
-    edited may contradict result.json or another table.
-    """
-    for name, checksum in checksums.items():
-        if _file_checksum(folder / name) != checksum:
-            raise FlawError(
-                f"{name} is not the file that was written with this result. Tables that were "
-                "edited are refused: correct names and annotations in the input, or work on a copy "
-                "of the table"
-            )
-
-
-def _refuse_other_version(version: Any, folder: Path) -> None:
-    """Raise ResultError if a result is in another version of the format."""
-    # Values that cannot be version numbers indicate damage, which is reported when the content is
-    # checked against the schema.
-    if type(version) is int and 0 < version < _VERSION_LIMIT and version != FORMAT_VERSION:
+def _refuse_other_format(about: dict[str, Any], folder: Path) -> None:
+    if about.get("format") != FORMAT:
+        raise ResultError(f"{folder / RESULT_FILE} does not describe a result of mrshc.")
+    if (version := about.get("format_version")) != FORMAT_VERSION:
         raise ResultError(
             f"{folder} is written in version {version} of the format, this mrshc reads version "
             f"{FORMAT_VERSION}. Install a newer mrshc, or make the result again."
