@@ -19,6 +19,7 @@ import platform
 import sys
 import time
 import tomllib
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -66,11 +67,20 @@ def run_study(config: dict[str, Any], *, data: Path | None, out: Path, n_jobs: i
     """Run the tasks of a study, and write its results and metadata."""
     out.mkdir(parents=True, exist_ok=True)
     kind, partial = KINDS[config["kind"]], out / f"{config['name']}.partial.jsonl"
+    versions = {p: version(p) for p in RECORDED} | {"python": platform.python_version()}
     tasks, done = kind.tasks(config), {}
+    # Finished tasks are used only if config and versions are the same; the number of draws may not.
+    first = json.dumps([config | {"replicates": None}, versions], default=str)
     if partial.exists():
-        for line in partial.read_text(encoding="utf-8").splitlines():
-            task, rows, seconds = json.loads(line)
-            done[tuple(task)] = rows, seconds
+        about, *lines = partial.read_text(encoding="utf-8").splitlines()
+        if about != first:
+            raise SystemExit(f"{partial} is of another config or version. Remove it.")
+        for line in lines:
+            with suppress(ValueError):  # the last line may be cut off
+                task, rows, seconds = json.loads(line)
+                done[tuple(task)] = rows, seconds
+    else:
+        partial.write_text(first + "\n", encoding="utf-8")
     # Times are not measured while other tasks run. Processes, as many small fits in one would wait
     # for the global interpreter lock.
     n_jobs = 1 if config["kind"] == "timing" else n_jobs
@@ -81,7 +91,7 @@ def run_study(config: dict[str, Any], *, data: Path | None, out: Path, n_jobs: i
     with partial.open("a", encoding="utf-8") as file:
         for task, rows, seconds in runs:
             line = json.dumps([task, rows, seconds], default=lambda value: value.item())
-            print(line, file=file, flush=True)
+            print(f"\n{line}", file=file, flush=True, end="")
             done[task] = json.loads(line)[1:]
             if sys.stderr.isatty():
                 sys.stderr.write(f"\r{len(done)} of {len(tasks)} tasks")
@@ -93,7 +103,7 @@ def run_study(config: dict[str, Any], *, data: Path | None, out: Path, n_jobs: i
         "study": config["name"],
         "replicates": config["replicates"],
         "config": {k: v for k, v in config.items() if k not in _COMMON},
-        "versions": {p: version(p) for p in RECORDED} | {"python": platform.python_version()},
+        "versions": versions,
         "computer": {"architecture": platform.machine(), "cores": os.cpu_count()},
         "tasks": len(tasks),
         "seconds": round(sum(seconds for _, seconds in done.values()), 1),

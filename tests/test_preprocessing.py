@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn import config_context
 from sklearn.impute import KNNImputer
 from sklearn.metrics.pairwise import nan_euclidean_distances
 from sklearn.pipeline import make_pipeline
@@ -494,3 +495,16 @@ def test_missing_values_of_real_data_are_imputed_as_by_scikit_learn():
     np.testing.assert_allclose(
         prepared.X, imputed_by_scikit_learn(X, 5, "features"), rtol=1e-7, atol=1e-7
     )
+
+
+def test_the_output_of_scikit_learn_may_be_set_to_pandas():
+    X = with_holes((10, 4), share=0.0)
+    steps = [Thresholds(-1), VarianceFilter(3)]
+    with config_context(transform_output="pandas"):
+        found = prepare(X, steps).X
+    np.testing.assert_array_equal(found, prepare(X, steps).X)
+
+
+def test_values_whose_squares_overflow_are_refused():
+    with pytest.raises(ValueError, match=r"values below 1e\+150, got 1e\+300"):
+        Standardize("features").fit([[1.0, 2.0], [1e300, 3.0]])

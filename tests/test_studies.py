@@ -114,6 +114,11 @@ def test_an_interrupted_study_goes_on_with_the_same_results(tmp_path, monkeypatc
     monkeypatch.setattr(driver.KINDS["simulation"], "score", score)
     with pytest.raises(KeyboardInterrupt):
         results(again, "simulation", CLEAR + FILTER, replicates=4)
+    partial = again / "x.partial.jsonl"
+    text = partial.read_text(encoding="utf-8")
+    partial.write_text(text + "\n[[0, 3, 0], [{", encoding="utf-8")  # cut off
+    with pytest.raises(SystemExit, match="is of another config or version"):
+        results(again, "simulation", CLEAR.replace("3.0", "2.0") + FILTER, replicates=4)
     done[:] = [1] * 100  # two tasks are left
     pd.testing.assert_frame_equal(
         results(again, "simulation", CLEAR + FILTER, replicates=4)[0], expected

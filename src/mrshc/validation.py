@@ -142,8 +142,13 @@ def check_values(estimator: Any, X: Any, *, reset: bool = True) -> np.ndarray:
     """Return data in memory as an array, in which NaN marks missing values."""
     _refuse_lazy_frame(X)
     array = _as_array(estimator, X, as_matrix(X), reset)
-    largest = np.abs(array).max(initial=0.0, where=~np.isnan(array))
+    largest = float(np.abs(array).max(initial=0.0, where=~np.isnan(array)))
     _refuse_infinite(array, X, -largest, largest)
+    if largest > _LARGEST:
+        raise ValueError(
+            f"X must have values below {_LARGEST:g}, got {largest:g}. Rescale it, or mark values "
+            "that stand for missing ones as NaN."
+        )
     _warn_of_rounding(X, largest)
     return array
 

@@ -12,7 +12,7 @@ import pytest
 import mrshc
 from mrshc.app.cli.option_names import option_for_parameter
 from mrshc.shell.text_cleaning import clean_text
-from mrshc.shell.wording import Parameter, Setting
+from mrshc.shell.wording import Parameter, Setting, reword
 
 PACKAGE = Path(mrshc.__file__).parent
 LIBRARY = [
@@ -88,3 +88,8 @@ def test_errors_name_options_on_the_command_line(main, tmp_path, monkeypatch):
         assert code == 2
         assert sentence in clean_text(printed), command
         assert "None" not in printed
+
+
+@pytest.mark.parametrize("text", ["no file seed=007/x", "no file rank=3x.csv", "a/linkage='x'.y"])
+def test_names_of_files_are_not_taken_for_settings(text):
+    assert reword(text, option_for_parameter) == text

@@ -337,3 +337,21 @@ def test_folders_without_a_name_of_their_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path / "here")
     with pytest.raises(UserError, match="The current folder cannot be replaced"):
         make(Path())
+
+
+@pytest.mark.parametrize("name", ["out", "new"])
+def test_an_interruption_after_a_rename_leaves_a_whole_result(tmp_path, monkeypatch, name):
+    out = tmp_path / "out"
+    make(out, "old")
+    rename = Path.rename
+
+    def stop(path, target):
+        rename(path, target)
+        if path.name == name:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "rename", stop)
+    with pytest.raises(KeyboardInterrupt):
+        make(out, "new", overwrite=True)
+    assert content(out) == {"out": "old", "new": "new"}[name]
+    assert [f.name for f in tmp_path.iterdir()] == ["out"]

@@ -46,7 +46,7 @@ def swap(rows):
         ("linkage.csv", rename("left", "right"), "has two columns of the same name"),
         ("clusters.csv", put(1, "cluster", "1"), "has other clusters than result.json"),
         ("clusters.csv", put(1, "cluster", "9" * 5000), "has other clusters than"),
-        ("clusters.csv", rename("cluster", "class 2"), "is damaged, or does not fit"),
+        ("clusters.csv", rename("cluster", "class 2"), "lacks the column 'cluster'"),
         ("clusters.csv", repeat, "has a name twice"),
         ("clusters.csv", lambda rows: rows[3].append("1"), "has too many or too few cells"),
         ("silhouettes.csv", swap, "names other samples than clusters.csv"),

@@ -75,6 +75,8 @@ def test_a_damaged_consensus_matrix_is_refused(folder):
     lines = gzip.decompress(content).splitlines(keepends=True)
     path.write_bytes(gzip.compress(b"".join(lines[:-1])))
     check_refused(folder, "consensus.csv.gz has other samples")
+    path.write_bytes(gzip.compress(b"".join([lines[0], *lines[:0:-1]])))
+    check_refused(folder, "consensus.csv.gz has other samples")
     path.unlink()
     check_refused(folder, "consensus.csv.gz is missing")
 

@@ -186,3 +186,8 @@ def test_size_factors_need_enough_features():
     assert step.describe().startswith("samples divided by size factors of 20 features, ")
     # In small tables, half of the features suffice.
     assert SizeFactors().fit(X[1:, :10]).reference_.all()
+
+
+def test_unknown_standardisations_are_refused():
+    with pytest.raises(ValueError, match="standardize must be one of 'samples'"):
+        chain(standardize="sample")

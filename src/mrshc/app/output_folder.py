@@ -75,14 +75,17 @@ def new_folder(
             yield new
             # The user may have added files to the output folder during a long run.
             refuse_existing(out, about_file=about_file, overwrite=overwrite)
-            if out.exists():
-                new.chmod(stat.S_IMODE(out.stat().st_mode))
-                out.rename(Path(work) / "old")
+            if not out.exists():
+                new.rename(out)
+                return
+            new.chmod(stat.S_IMODE(out.stat().st_mode))
+            old = Path(work) / "old"
             try:
+                out.rename(old)
                 new.rename(out)
             except BaseException:
-                with suppress(OSError):
-                    (Path(work) / "old").rename(out)
+                if old.exists() and not out.exists():
+                    old.rename(out)
                 raise
     except BaseException:
         for parent in missing:

@@ -1,4 +1,4 @@
-"""Reading of the files of a result. Checked are shapes, names and the tree, and nothing else."""
+"""Reading of the files of a result, whose shapes, names and tree must fit together."""
 
 from __future__ import annotations
 
@@ -81,6 +81,9 @@ def read_about(path: Path) -> About:
         len(sizes) == about["chosen"]["n_clusters"] and sum(sizes) == about["data"]["n_samples"],
         "has clusters of other sizes than it counts",
     )
+    column = about.get("genes", {}).get("column")
+    names = [entry["name"] for entry in about["annotations"]["features"]]
+    check(column is None or column in names, "lacks the annotation with the genes")
     # The report makes links of this text, and a result may come from others.
     url = about.get("genes", {}).get("url")
     flaw = None if url is None else find_template_flaw(url)
@@ -96,6 +99,7 @@ def read_columns(
     text: Collection[str] = (),
     whole: Collection[str] = (),
     flags: Collection[str] = (),
+    required: Collection[str] = (),
 ) -> pd.DataFrame:
     """Return a table. Missing are empty cells: None in text, NA in whole numbers and flags.
 
@@ -106,6 +110,8 @@ def read_columns(
         titles, *rows = csv.reader(file, strict=True)
     titles = [unguard_formula(title) for title in titles]
     check(len(set(titles)) == len(titles), "has two columns of the same name")
+    for title in required:
+        check(title in titles, f"lacks the column {title!r}")
     check(len(rows) == n_rows, f"has {len(rows):,} rows where {n_rows:,} were expected")
     check(all(len(row) == len(titles) for row in rows), "has too many or too few cells in a row")
     columns: dict[str, Any] = {}
@@ -113,8 +119,8 @@ def read_columns(
         titles, zip(*rows, strict=True) if rows else [()] * len(titles), strict=True
     ):
         if title in text or title == index:
-            columns[title] = np.empty(len(cells), dtype=object)
-            columns[title][:] = [unguard_formula(cell) or None for cell in cells]
+            texts = [unguard_formula(cell) or None for cell in cells]
+            columns[title] = pd.Series(texts, dtype=object).to_numpy()
         elif title in whole:
             columns[title] = pd.array([int(cell) if cell else None for cell in cells], "Int64")
         elif title in flags:
@@ -137,7 +143,7 @@ def _parse(cells: Collection[str]) -> np.ndarray:
         return np.array([cell == "True" for cell in cells])
     try:
         return np.array([int(cell) for cell in cells], dtype=np.int64)
-    except ValueError:
+    except (ValueError, OverflowError):
         return np.array([float(cell or "nan") for cell in cells])
 
 
@@ -164,6 +170,7 @@ def read_tables(folder: Path, about: About) -> dict[str, Any]:
             index="sample",
             text=of_samples["text"],
             whole=[*of_samples["whole"], "significant_cluster"],
+            required=["sample", "cluster", "leaf", "silhouette"],
         )
         sizes = [(samples["cluster"] == k).sum() for k in range(1, len(about["cluster_sizes"]) + 1)]
         check(sizes == about["cluster_sizes"], "has other clusters than result.json")
@@ -174,7 +181,12 @@ def read_tables(folder: Path, about: About) -> dict[str, Any]:
     with reading("features.csv"):
         path, texts = folder / "features.csv", of_features["text"]
         features = read_columns(
-            path, n_rows=p, index="feature", text=texts, whole=of_features["whole"]
+            path,
+            n_rows=p,
+            index="feature",
+            text=texts,
+            whole=of_features["whole"],
+            required=["feature", "position", "selected", "effect_size"],
         )
         _as_integers(features, of_features["whole"])
         is_selected = features["selected"].to_numpy(dtype=bool)
@@ -198,7 +210,10 @@ def read_tables(folder: Path, about: About) -> dict[str, Any]:
         check(markers["feature"].isin(features.index).all(), "names other features")
     with reading("centers.csv"):
         n_rows = about["n_rows"]["centers"]
-        centers = read_columns(folder / "centers.csv", n_rows=n_rows, index="feature")
+        of_clusters = [f"center_{k + 1}" for k in range(len(about["cluster_sizes"]))]
+        required = ["feature", "n_same", "n_steps", "used", "weight", *of_clusters]
+        path = folder / "centers.csv"
+        centers = read_columns(path, n_rows=n_rows, index="feature", required=required)
         compared = centers.index[centers["used"]]
         check(compared.size and compared.isin(features.index).all(), "names other features")
     tables = {
@@ -227,16 +242,19 @@ def read_tables(folder: Path, about: About) -> dict[str, Any]:
             check(path.is_file(), "is missing")
             tables["consensus"] = np.empty((n, n))
             with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
-                _, *rows = csv.reader(file, strict=True)
-            check(len(rows) == n, "has other samples than clusters.csv")
+                (_, *names), *rows = csv.reader(file, strict=True)
+            for given in (names, [name for name, *_ in rows]):
+                are_same = [unguard_formula(name) for name in given] == list(samples.index)
+                check(are_same, "has other samples than clusters.csv")
             for i, (_, *cells) in enumerate(rows):
+                check(len(cells) == n, "has too many or too few cells in a row")
                 tables["consensus"][i] = [float(cell or "nan") for cell in cells]
     if about.get("genes", {}).get("sets") is not None:
         with reading(GENE_SETS_FILE):
             texts = ["direction", "gene_set", "description", "genes"]
             n_rows = about["genes"]["sets"]["n_rows"]
             sets = read_columns(folder / GENE_SETS_FILE, n_rows=n_rows, text=texts)
-            sets[texts] = sets[texts].map(lambda value: value or "")
+            sets[texts] = sets[texts].fillna("")
             tables["gene_sets"] = sets
     return tables
 

@@ -148,6 +148,8 @@ def chain(
     """
     if normalize is not None:
         check_option("normalize", normalize, ("cpm", "size-factors", "none"))
+    if standardize is not None:
+        check_option("standardize", standardize, ("samples", "features", "both"))
     is_normalized = normalize in ("cpm", "size-factors")
     steps: list[Any] = []
     if impute is not None:
@@ -223,7 +225,7 @@ def prepare(
     for step in map(clone, steps):
         if isinstance(step, Step):
             step.labels = [str(j) if names is None else repr(str(names[j])) for j in kept]
-        before, array = array, step.fit(array).transform(array)
+        before, array = array, np.asarray(step.fit(array).transform(array))
         selects = hasattr(step, "get_support")
         left = step.get_support(indices=True) if selects else np.arange(kept.size)
         description = step.describe() if isinstance(step, Step) else repr(step)

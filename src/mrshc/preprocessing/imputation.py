@@ -102,10 +102,26 @@ def _fill(
         if not block.size:
             continue
         distances = nan_euclidean_distances(profiles[block] - shift, moved, squared=True)
+        distances[np.isnan(distances)] = np.inf  # no column is observed in both
         for i, row in zip(block, distances, strict=True):
-            order = np.argsort(row, kind="stable")
-            order = order[: np.isfinite(row).sum()]  # NaN, without a common column, comes last
+            near = _nearest(row, min(_N_NEAR + 4 * k, row.size))
             for j in np.flatnonzero(np.isnan(target[i])):
-                chosen = order[~np.isnan(values[order, j])][:k]
+                chosen = near[~np.isnan(values[near, j])][:k]
+                if chosen.size < k or row[chosen[-1]] == row[near[-1]]:  # others may be as near
+                    order = _nearest(row, row.size)
+                    chosen = order[~np.isnan(values[order, j])][:k]
+                chosen = chosen[np.isfinite(row[chosen])]
                 target[i, j] = values[chosen, j].mean() if chosen.size else np.nanmean(values[:, j])
     return target
+
+
+# So many donors are sorted at first; all of them only if these do not suffice.
+_N_NEAR = 64
+
+
+def _nearest(distances: np.ndarray, count: int) -> np.ndarray:
+    """Return the nearest donors in increasing order; of equal distances, the first come first."""
+    nearest = np.arange(distances.size)
+    if count < distances.size:
+        nearest = np.sort(np.argpartition(distances, count - 1)[:count])
+    return nearest[np.argsort(distances[nearest], kind="stable")]

@@ -154,7 +154,9 @@ def _reword_settings(text: str, naming: ParameterNaming) -> str:
     def name(match: re.Match[str]) -> str:
         return naming(Setting(match[1], literal_eval(match[2])))
 
-    return re.sub(r"\b([a-z]\w*)=('[^']*'|[\d.]*\d|True|False)", name, text)
+    # Names of files are left alone.
+    pattern = r"(?<![\w./-])([a-z]\w*)=('[\w -]*'|[1-9]\d*|True|False)(?![\w/-]|\.\w)"
+    return re.sub(pattern, name, text, flags=re.ASCII)
 
 
 class ParameterError(UserError):
