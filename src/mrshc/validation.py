@@ -240,7 +240,7 @@ def _suspicious_columns(X: Any) -> list[tuple[Any, np.ndarray]]:
         except ValueError:
             return []
         if array.ndim == 2 and array.dtype.kind not in "bfui":
-            # Numbers beside text would have become text.
+            # Numbers in a list with text would have become text.
             return list(enumerate(np.array(X, dtype=object).T))
         return []
     if getattr(dtype, "kind", "f") in "mMSUO" and getattr(X, "ndim", 0) == 2:
